@@ -7,6 +7,8 @@
 
 #include "Attune/AttuneGroupOps.h"
 
+#include "Attune/AttunePanels.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -112,10 +114,41 @@ static LogicalResult verifyNumbers(Operation *op, Value value,
 
 constexpr int64_t kAny = ShapedType::kDynamic;
 
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<ShapedType>(value.getType()).getShape();
+}
+
+int64_t GroupedLinearIntoOp::getBits() {
+  return getScales() ? quantizedBits(cast<ShapedType>(getWeight().getType()),
+                                     shapeOf(getInput()).back())
+                     : 0;
+}
+
+int64_t GroupedLinearIntoOp::getGroup() {
+  return getScales() ? shapeOf(getInput()).back() * (getZeros() ? 2 : 1) /
+                           shapeOf(getScales())[2]
+                     : 0;
+}
+
+/// G11: as many scales as whole groups have, for every panel.
+static LogicalResult verifyScales(GroupedLinearIntoOp op, int64_t lanes) {
+  auto weight = cast<ShapedType>(op.getWeight().getType());
+  auto scales = cast<ShapedType>(op.getScales().getType());
+  int64_t depth = shapeOf(op.getInput()).back();
+  int64_t groups = scales.getRank() == 4
+                       ? groupsOfScales(scales.getDimSize(2), op.getZeros())
+                       : -1;
+  if (!weight.getElementType().isInteger(8) || ShapedType::isDynamic(depth) ||
+      groups < 1 || depth % groups != 0 ||
+      (areScalesOfFloats(scales) && (op.getBits() != 4 || op.getZeros())))
+    return op.emitOpError("has scales, but not those of whole groups of bytes, "
+                          "or of two numbers in each");
+  return verifyShape(op, op.getScales(),
+                     {weight.getDimSize(0), weight.getDimSize(1), kAny, lanes},
+                     "scales");
+}
+
 LogicalResult GroupedLinearIntoOp::verify() {
-  auto shapeOf = [](Value value) {
-    return cast<ShapedType>(value.getType()).getShape();
-  };
   // G1
   if (failed(verifyPlaces(*this)))
     return failure();
@@ -129,22 +162,27 @@ LogicalResult GroupedLinearIntoOp::verify() {
     shape.push_back(width);
     return shape;
   };
-  if (failed(verifyShape(*this, getInput(), withWidth(stack[2]), "an input")))
+  int64_t bits = getBits(), side = bits ? 32 / bits : 1;
+  if (failed(verifyShape(*this, getInput(), withWidth(stack[2] * side),
+                         "an input")))
     return failure();
   if (!getFrom())
     rows.assign(shapeOf(getInput()).drop_back().begin(),
                 shapeOf(getInput()).drop_back().end());
   if (failed(verifyShape(*this, getDest(), withWidth(kAny), "a destination")))
     return failure();
-  int64_t width = shapeOf(getDest()).back(), lanes = stack[3];
+  int64_t width = shapeOf(getDest()).back(), lanes = stack[3] / (bits ? 4 : 1);
   if (ShapedType::isDynamic(lanes) || lanes == 0 ||
       ShapedType::isDynamic(width) || ShapedType::isDynamic(stack[0]))
     return emitOpError("has matrices, panels or channels whose number is not "
                        "known");
+  if (getZeros() && !getScales())
+    return emitOpError("has zero points without scales");
   // G3
   int64_t panels = llvm::divideCeil(width, lanes) * (getGated() ? 2 : 1);
   if (failed(verifyShape(*this, getWeight(),
-                         {stack[0], panels, stack[2], lanes}, "panels")))
+                         {stack[0], panels, stack[2], stack[3]}, "panels")) ||
+      (getScales() && failed(verifyScales(*this, lanes))))
     return failure();
   // G9
   if (getBias() &&

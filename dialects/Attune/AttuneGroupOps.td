@@ -67,7 +67,9 @@ def Attune_GroupedLinearIntoOp : Attune_GroupOp<"grouped_linear_into",
     and the number of its rows, which may be 0. Then row m of the result is of
     row `from[m]` of the input, or of its own. Rows of no task keep what they
     have. Row e of `bias` is added to the products with matrix e; `limit` and
-    `up_offset` are those of `attune.moe`. Rounds once, at the end.
+    `up_offset` are those of `attune.moe`. With `scales` the matrices are of few
+    bits, as `attune.quantized_linear_into` has them, `zeros` included, one stack
+    of scales [E, P, K / group, R] beside that of bytes. Rounds once, at the end.
 
     Source: as `attune.moe`, `attune.head_linear`.
 
@@ -80,6 +82,7 @@ def Attune_GroupedLinearIntoOp : Attune_GroupOp<"grouped_linear_into",
     - G5: `from` has M entries of i64, and comes with `tasks`.
     - G9: `bias` is [E, N], twice as wide if gated.
     - G10: `limit` and `up_offset` belong to a gated product.
+    - G11: scales are those of whole groups of bytes, or of two numbers in each.
 
     ```mlir
     %y = attune.grouped_linear_into %x, %w tasks %t : tensor<?x3xi64>
@@ -94,6 +97,7 @@ def Attune_GroupedLinearIntoOp : Attune_GroupOp<"grouped_linear_into",
     ```
   }];
   let arguments = (ins Attune_GroupPlace:$input, Attune_GroupPlace:$weight,
+                       Optional<Attune_GroupPlace>:$scales,
                        Optional<Attune_GroupPlace>:$tasks,
                        Optional<Attune_GroupPlace>:$from,
                        Optional<Attune_GroupPlace>:$bias,
@@ -101,10 +105,12 @@ def Attune_GroupedLinearIntoOp : Attune_GroupOp<"grouped_linear_into",
                        DefaultValuedAttr<Attune_ActivationAttr,
                                          "Activation::Identity">:$activation,
                        UnitAttr:$gated, OptionalAttr<F32Attr>:$limit,
-                       DefaultValuedAttr<F32Attr, "0.0f">:$up_offset);
+                       DefaultValuedAttr<F32Attr, "0.0f">:$up_offset,
+                       UnitAttr:$zeros);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
-    $input `,` $weight (`tasks` $tasks^ `:` type($tasks))?
+    $input `,` $weight (`scales` $scales^ `:` type($scales))?
+    (`zeros` $zeros^)? (`tasks` $tasks^ `:` type($tasks))?
     (`from` $from^ `:` type($from))? (`bias` $bias^ `:` type($bias))?
     `into` $dest (`activation` $activation^)? (`gated` $gated^)?
     (`limit` $limit^)? (`up_offset` $up_offset^)? attr-dict
@@ -117,6 +123,9 @@ def Attune_GroupedLinearIntoOp : Attune_GroupOp<"grouped_linear_into",
     }
     /// Rows of no task are kept.
     bool readsDest() { return bool(getTasks()); }
+    /// Bits of a number, and columns that share a scale; 0 without scales.
+    int64_t getBits();
+    int64_t getGroup();
   }];
 }
 

@@ -58,18 +58,43 @@ static LogicalResult rankIs(Operation *op, Value value, int64_t rank,
          << what << " of rank " << found << ", not " << rank;
 }
 
-LogicalResult LinearIntoOp::verify() {
-  auto sizeOf = [](Value value, unsigned dim) {
-    return cast<ShapedType>(value.getType()).getDimSize(dim);
-  };
-  // I1
-  bool tensors = isa<RankedTensorType>(getDest().getType());
-  for (Value operand : getOperands())
+static int64_t sizeOf(Value value, unsigned dim) {
+  return cast<ShapedType>(value.getType()).getDimSize(dim);
+}
+
+/// All operands are tensors and there is a result, or all are buffers.
+template <typename Op> static LogicalResult verifyPlaces(Op op) {
+  bool tensors = isa<RankedTensorType>(op.getDest().getType());
+  for (Value operand : op->getOperands())
     if (isa<RankedTensorType>(operand.getType()) != tensors)
-      return emitOpError("has both tensors and buffers as operands");
-  if (tensors == (getResult() == nullptr))
-    return emitOpError(tensors ? "writes a tensor and gives none"
-                               : "writes a buffer and gives a tensor");
+      return op.emitOpError("has both tensors and buffers as operands");
+  if (tensors == (op.getResult() == nullptr))
+    return op.emitOpError(tensors ? "writes a tensor and gives none"
+                                  : "writes a buffer and gives a tensor");
+  return success();
+}
+
+/// As many panels of `lanes` rows as hold the channels, and a bias of as many.
+template <typename Op>
+static LogicalResult verifyPanels(Op op, int64_t lanes, int64_t width) {
+  if (ShapedType::isDynamic(lanes) || lanes == 0 ||
+      ShapedType::isDynamic(width))
+    return op.emitOpError("has panels or channels whose number is not known");
+  int64_t parts = op.getGated() ? 2 : 1;
+  if (failed(sizeAt(op, op.getWeight(), 0,
+                    llvm::divideCeil(width, lanes) * parts, "panels")))
+    return failure();
+  if (!op.getBias())
+    return success();
+  return failed(rankIs(op, op.getBias(), 1, "a bias"))
+             ? failure()
+             : sizeAt(op, op.getBias(), 0, width * parts, "entries of bias");
+}
+
+LogicalResult LinearIntoOp::verify() {
+  // I1
+  if (failed(verifyPlaces(*this)))
+    return failure();
   // I2
   if (failed(rankIs(*this, getInput(), 2, "an input")) ||
       failed(rankIs(*this, getWeight(), 3, "a weight")) ||
@@ -86,14 +111,6 @@ LogicalResult LinearIntoOp::verify() {
   else if (failed(
                sizeAt(*this, getInput(), 1, sizeOf(getWeight(), 1), "columns")))
     return failure();
-  if (ShapedType::isDynamic(lanes) || lanes == 0 ||
-      ShapedType::isDynamic(width))
-    return emitOpError("has panels or channels whose number is not known");
-  // I3
-  int64_t parts = getGated() ? 2 : 1;
-  if (failed(sizeAt(*this, getWeight(), 0,
-                    llvm::divideCeil(width, lanes) * parts, "panels")))
-    return failure();
   // I5
   auto holdsBytes = [](Value value) {
     return cast<ShapedType>(value.getType()).getElementType().isInteger(8);
@@ -105,12 +122,52 @@ LogicalResult LinearIntoOp::verify() {
        getScale() || getActivation() != Activation::Identity))
     return emitOpError("has bytes, but is no plain product of bytes in quads "
                        "that gives i32");
-  // I4
-  if (!getBias())
-    return success();
-  return failed(rankIs(*this, getBias(), 1, "a bias"))
-             ? failure()
-             : sizeAt(*this, getBias(), 0, width * parts, "entries of bias");
+  // I3, I4
+  return verifyPanels(*this, lanes, width);
+}
+
+int64_t QuantizedLinearIntoOp::getBits() {
+  return quantizedBits(cast<ShapedType>(getWeight().getType()),
+                       sizeOf(getInput(), 1));
+}
+
+int64_t QuantizedLinearIntoOp::getGroup() {
+  return sizeOf(getInput(), 1) * (getZeros() ? 2 : 1) /
+         sizeOf(getWeightScales(), 1);
+}
+
+LogicalResult QuantizedLinearIntoOp::verify() {
+  // J1
+  if (failed(verifyPlaces(*this)))
+    return failure();
+  // J2
+  if (failed(rankIs(*this, getInput(), 2, "an input")) ||
+      failed(rankIs(*this, getWeight(), 3, "a weight")) ||
+      failed(rankIs(*this, getWeightScales(), 3, "scales")) ||
+      failed(rankIs(*this, getDest(), 2, "a destination")) ||
+      failed(sizeAt(*this, getInput(), 0, sizeOf(getDest(), 0), "rows")))
+    return failure();
+  auto weight = cast<ShapedType>(getWeight().getType());
+  int64_t depth = sizeOf(getInput(), 1), bits = getBits(),
+          lanes = sizeOf(getWeight(), 2) / 4,
+          scales = sizeOf(getWeightScales(), 1);
+  if (!weight.getElementType().isInteger(8) || !weight.hasStaticShape() ||
+      weight.getDimSize(1) * (bits == 4 ? 8 : 4) != depth)
+    return emitOpError("takes panels of bytes, four columns or eight of 4 bits "
+                       "to a row, for rows of floats as long");
+  int64_t groups = groupsOfScales(scales, getZeros());
+  if (groups < 1 || depth % groups != 0)
+    return emitOpError("has scales of no whole groups");
+  if (failed(sizeAt(*this, getWeightScales(), 0, weight.getDimSize(0),
+                    "panels of scales")) ||
+      failed(sizeAt(*this, getWeightScales(), 2, lanes, "scales side by side")))
+    return failure();
+  // J5
+  if (areScalesOfFloats(cast<ShapedType>(getWeightScales().getType())) &&
+      (bits != 4 || getZeros()))
+    return emitOpError("has scales of floats of 4 bits, but other numbers");
+  // J3, J4
+  return verifyPanels(*this, lanes, sizeOf(getDest(), 1));
 }
 
 MutableOperandRange AttentionIntoOp::getDpsInitsMutable() {
@@ -235,6 +292,30 @@ AliasingValueList LinearIntoOp::getAliasingValues(OpOperand &operand,
 LogicalResult LinearIntoOp::bufferize(RewriterBase &rewriter,
                                       const BufferizationOptions &options,
                                       BufferizationState &state) {
+  return bufferizeInto(*this, rewriter, options, state);
+}
+
+void QuantizedLinearIntoOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  effectsOf(*this, getResidual(), effects);
+}
+bool QuantizedLinearIntoOp::bufferizesToMemoryRead(OpOperand &operand,
+                                                   const AnalysisState &) {
+  return getResidual() || !isDpsInit(&operand);
+}
+bool QuantizedLinearIntoOp::bufferizesToMemoryWrite(OpOperand &operand,
+                                                    const AnalysisState &) {
+  return isDpsInit(&operand);
+}
+AliasingValueList
+QuantizedLinearIntoOp::getAliasingValues(OpOperand &operand,
+                                         const AnalysisState &) {
+  return destinationOf(*this, operand);
+}
+LogicalResult
+QuantizedLinearIntoOp::bufferize(RewriterBase &rewriter,
+                                 const BufferizationOptions &options,
+                                 BufferizationState &state) {
   return bufferizeInto(*this, rewriter, options, state);
 }
 

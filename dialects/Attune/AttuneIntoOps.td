@@ -77,6 +77,58 @@ def Attune_LinearIntoOp : Attune_IntoOp<"linear_into"> {
   }];
 }
 
+def Attune_QuantizedLinearIntoOp : Attune_IntoOp<"quantized_linear_into"> {
+  let summary = "attune.quantized_linear on rows of floats, into a destination";
+  let description = [{
+    As `attune.quantized_linear` with rows that are no bytes, `zeros` and floats
+    of 4 bits included: `Z[m, n] = sum_g t[n, g] sum_{k in g} X[m, k] (W[n, k] - z)
+    + bias[n]`; then the epilogue of `attune.linear_into`. All sums are in f32,
+    over 16 columns or more before scales meet them. Rounds once, at the end.
+    Source: as `attune.quantized_linear`.
+
+    Verifier rules (tests: `invalid-into.mlir`, one case per label):
+    - J1: all operands are tensors and there is a result, or all are buffers and
+      there is none.
+    - J2: rows [M, K], panels of bytes [P, K / 4, 4 R], or [P, K / 8, 4 R] of two
+      numbers each, and scales [P, K / group, R], or twice as many with `zeros`,
+      give [M, N].
+    - J3: there are as many panels as hold N channels, twice as many if gated.
+    - J4: the bias has N entries, 2N if gated.
+    - J5: scales of f8E8M0FNU are those of 4 bits without `zeros`.
+
+    ```mlir
+    %y = attune.quantized_linear_into %x, %w scales %t into %d
+       : tensor<?x64xf32>, tensor<12x8x32xi8>, tensor<12x2x8xf16>,
+         tensor<?x96xf32> -> tensor<?x96xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Place:$input, Attune_Place:$weight,
+                       Attune_Place:$weight_scales,
+                       Optional<Attune_Place>:$bias, Attune_Place:$dest,
+                       DefaultValuedAttr<Attune_ActivationAttr,
+                                         "Activation::Identity">:$activation,
+                       UnitAttr:$gated, UnitAttr:$residual,
+                       OptionalAttr<F32Attr>:$scale, UnitAttr:$zeros);
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let assemblyFormat = [{
+    $input `,` $weight `scales` $weight_scales (`zeros` $zeros^)?
+    (`bias` $bias^ `:` type($bias))? `into` $dest
+    (`activation` $activation^)? (`gated` $gated^)? (`residual` $residual^)?
+    (`scale` $scale^)? attr-dict
+    `:` type($input) `,` type($weight) `,` type($weight_scales) `,`
+    type($dest) (`->` type($result)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      return getDestMutable();
+    }
+    /// Bits of a number, and neighbours that share a scale.
+    int64_t getBits();
+    int64_t getGroup();
+  }];
+}
+
 def Attune_AttentionIntoOp
     : Attune_IntoOp<"attention_into", [AttrSizedOperandSegments]> {
   let summary = "attune.attention into a destination";

@@ -53,7 +53,7 @@ Lowering::Lowering(const Options &options, Report &report,
   pipeline.fusion = fusion ? FusionMode::Auto : FusionMode::Off;
   if (source.quantize)
     pipeline.quantize = source.quantize->words();
-  else if (!source.stored.empty() && !options.machine.tilesInParallel())
+  else if (!source.stored.empty())
     pipeline.quantize = {"stored"};
   pipeline.exactActivations = options.exactActivations;
   if (source.lowRank)

@@ -424,12 +424,6 @@ static bool chooseQuantization(const Options &options, ModelSource &source,
     diags.error(where, "/quantize: " + problem);
     return false;
   }
-  if (options.backend && !options.backend->listGpus().empty()) {
-    diags.error(where, "/quantize: is for CPUs; for --target=" +
-                           options.backend->getName().str() +
-                           " add --quantize=none");
-    return false;
-  }
   return true;
 }
 

@@ -111,7 +111,9 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   if (!options.quantize.empty()) {
     QuantizeOptions quantize;
     quantize.rules.assign(options.quantize.begin(), options.quantize.end());
-    quantize.exactActivations = options.exactActivations;
+    // A GPU's kernels multiply floats by numbers in few bits.
+    quantize.exactActivations =
+        options.exactActivations || options.target.tilesInParallel();
     pm.addPass(createQuantize(quantize));
   }
   // A GPU's products take rows as they are.

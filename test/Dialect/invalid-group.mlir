@@ -240,3 +240,21 @@ func.func @g8_mask(%q: memref<2x4x?x8xf32>, %k: memref<2x2x?x8xf32>, %v: memref<
   attune.linear_attention_into %q, %k, %v <relu> mask %m : memref<2x1x4x?xi1> into %d : memref<2x4x?x8xf32>, memref<2x2x?x8xf32>, memref<2x2x?x6xf32>, memref<2x4x?x6xf32>
   return
 }
+
+// -----
+
+// G11: whole groups
+func.func @g11(%x: tensor<?x64xf32>, %w: tensor<8x24x8x32xi8>, %s: tensor<8x24x3x8xf16>, %t: tensor<?x3xi64>, %d: tensor<?x96xf32>) {
+  // expected-error @+1 {{has scales, but not those of whole groups of bytes, or of two numbers in each}}
+  %y = attune.grouped_linear_into %x, %w scales %s : tensor<8x24x3x8xf16> tasks %t : tensor<?x3xi64> into %d activation <silu> gated : tensor<?x64xf32>, tensor<8x24x8x32xi8>, tensor<?x96xf32> -> tensor<?x96xf32>
+  return
+}
+
+// -----
+
+// G11: zero points stand beside scales
+func.func @g11_zeros(%x: tensor<?x64xf32>, %w: tensor<8x24x64x8xbf16>, %t: tensor<?x3xi64>, %d: tensor<?x96xf32>) {
+  // expected-error @+1 {{has zero points without scales}}
+  %y = attune.grouped_linear_into %x, %w zeros tasks %t : tensor<?x3xi64> into %d activation <silu> gated : tensor<?x64xf32>, tensor<8x24x64x8xbf16>, tensor<?x96xf32> -> tensor<?x96xf32>
+  return
+}

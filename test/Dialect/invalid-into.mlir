@@ -87,3 +87,75 @@ func.func @i5_columns(%x: tensor<4x64xi8>, %w: tensor<2x64x8xi8>, %d: tensor<4x1
   %y = attune.linear_into %x, %w into %d : tensor<4x64xi8>, tensor<2x64x8xi8>, tensor<4x16xi32> -> tensor<4x16xi32>
   return
 }
+
+// -----
+
+// J1: tensors give a tensor
+func.func @j1(%x: tensor<4x64xf32>, %w: tensor<2x8x32xi8>, %t: tensor<2x2x8xf16>, %d: tensor<4x16xf32>) {
+  // expected-error @+1 {{'attune.quantized_linear_into' op writes a tensor and gives none}}
+  attune.quantized_linear_into %x, %w scales %t into %d : tensor<4x64xf32>, tensor<2x8x32xi8>, tensor<2x2x8xf16>, tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// J2: rows as long as those of the panels
+func.func @j2(%x: tensor<4x48xf32>, %w: tensor<2x8x32xi8>, %t: tensor<2x2x8xf16>, %d: tensor<4x16xf32>) {
+  // expected-error @+1 {{takes panels of bytes, four columns or eight of 4 bits to a row, for rows of floats as long}}
+  %y = attune.quantized_linear_into %x, %w scales %t into %d : tensor<4x48xf32>, tensor<2x8x32xi8>, tensor<2x2x8xf16>, tensor<4x16xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// J2: whole groups
+func.func @j2_groups(%x: tensor<4x64xf32>, %w: tensor<2x8x32xi8>, %t: tensor<2x3x8xf16>, %d: tensor<4x16xf32>) {
+  // expected-error @+1 {{has scales of no whole groups}}
+  %y = attune.quantized_linear_into %x, %w scales %t into %d : tensor<4x64xf32>, tensor<2x8x32xi8>, tensor<2x3x8xf16>, tensor<4x16xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// J2: a zero point beside each scale
+func.func @j2_zeros(%x: tensor<4x64xf32>, %w: tensor<2x8x32xi8>, %t: tensor<2x1x8xf16>, %d: tensor<4x16xf32>) {
+  // expected-error @+1 {{has scales of no whole groups}}
+  %y = attune.quantized_linear_into %x, %w scales %t zeros into %d : tensor<4x64xf32>, tensor<2x8x32xi8>, tensor<2x1x8xf16>, tensor<4x16xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// J2: scales of every panel
+func.func @j2_panels(%x: tensor<4x64xf32>, %w: tensor<2x8x32xi8>, %t: tensor<1x2x8xf16>, %d: tensor<4x16xf32>) {
+  // expected-error @+1 {{has 1 panels of scales where it takes 2}}
+  %y = attune.quantized_linear_into %x, %w scales %t into %d : tensor<4x64xf32>, tensor<2x8x32xi8>, tensor<1x2x8xf16>, tensor<4x16xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// J3: panels of gate and up
+func.func @j3(%x: tensor<4x64xf32>, %w: tensor<2x8x32xi8>, %t: tensor<2x2x8xf16>, %d: tensor<4x16xf32>) {
+  // expected-error @+1 {{has 2 panels where it takes 4}}
+  %y = attune.quantized_linear_into %x, %w scales %t into %d gated : tensor<4x64xf32>, tensor<2x8x32xi8>, tensor<2x2x8xf16>, tensor<4x16xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// J4: an entry for each channel
+func.func @j4(%x: tensor<4x64xf32>, %w: tensor<2x8x32xi8>, %t: tensor<2x2x8xf16>, %b: tensor<8xf32>, %d: tensor<4x16xf32>) {
+  // expected-error @+1 {{has 8 entries of bias where it takes 16}}
+  %y = attune.quantized_linear_into %x, %w scales %t bias %b : tensor<8xf32> into %d : tensor<4x64xf32>, tensor<2x8x32xi8>, tensor<2x2x8xf16>, tensor<4x16xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// J5: floats have 4 bits
+func.func @j5(%x: tensor<4x64xf32>, %w: tensor<2x16x32xi8>, %t: tensor<2x2x8xf8E8M0FNU>, %d: tensor<4x16xf32>) {
+  // expected-error @+1 {{has scales of floats of 4 bits, but other numbers}}
+  %y = attune.quantized_linear_into %x, %w scales %t into %d : tensor<4x64xf32>, tensor<2x16x32xi8>, tensor<2x2x8xf8E8M0FNU>, tensor<4x16xf32> -> tensor<4x16xf32>
+  return
+}

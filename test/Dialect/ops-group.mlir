@@ -55,3 +55,10 @@ func.func @state_in_place(%q: tensor<1x2x1x8xf32>, %s0: tensor<1x2x8x9xf32> {buf
        : tensor<1x2x1x8xf32>, tensor<1x2x1x8xf32>, tensor<1x2x1x8xf32>, tensor<1x2x1x8xf32> -> tensor<1x2x1x8xf32>, tensor<1x2x8x9xf32>
   return %y, %s : tensor<1x2x1x8xf32>, tensor<1x2x8x9xf32>
 }
+
+// CHECK-LABEL: @in_few_bits
+func.func @in_few_bits(%x: tensor<?x64xf32>, %w: tensor<8x24x8x32xi8>, %s: tensor<8x24x4x8xf16>, %t: tensor<?x3xi64>, %d: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  // CHECK: attune.grouped_linear_into %{{.+}}, %{{.+}} scales %{{.+}} : tensor<8x24x4x8xf16> zeros tasks %{{.+}}
+  %y = attune.grouped_linear_into %x, %w scales %s : tensor<8x24x4x8xf16> zeros tasks %t : tensor<?x3xi64> into %d activation <silu> gated : tensor<?x64xf32>, tensor<8x24x8x32xi8>, tensor<?x96xf32> -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
+}

@@ -69,3 +69,20 @@ func.func @bytes_into(%x: tensor<?x64xi8>, %w: tensor<2x16x32xi8>, %d: tensor<?x
   %y = attune.linear_into %x, %w into %d residual : tensor<?x64xi8>, tensor<2x16x32xi8>, tensor<?x16xi32> -> tensor<?x16xi32>
   return %y : tensor<?x16xi32>
 }
+
+// CHECK-LABEL: @quantized_into
+func.func @quantized_into(%x: tensor<?x64xf32>, %w: tensor<12x8x32xi8>, %t: tensor<12x4x8xf16>, %d: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  // CHECK: attune.quantized_linear_into %{{.+}}, %{{.+}} scales %{{.+}} zeros into %{{.+}} activation <silu> residual :
+  %y = attune.quantized_linear_into %x, %w scales %t zeros into %d activation <silu> residual
+    : tensor<?x64xf32>, tensor<12x8x32xi8>, tensor<12x4x8xf16>, tensor<?x96xf32> -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
+}
+
+// CHECK-LABEL: @quantized_into_example
+func.func @quantized_into_example(%x: tensor<?x64xf32>, %w: tensor<12x8x32xi8>, %t: tensor<12x2x8xf16>, %d: tensor<?x96xf32>) -> tensor<?x96xf32> {
+    // CHECK: attune.quantized_linear_into %{{.+}}, %{{.+}} scales %{{.+}} into
+    %y = attune.quantized_linear_into %x, %w scales %t into %d
+       : tensor<?x64xf32>, tensor<12x8x32xi8>, tensor<12x2x8xf16>,
+         tensor<?x96xf32> -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
+}

@@ -148,8 +148,8 @@ def main():
     draw = random.Random(11)
     x = array("f", (draw.gauss(0, 1) for _ in range(rows * depth)))
     # A row and a group of zeros, and a group with one large number.
-    x[:depth] = array("f", bytes(4 * depth))
     if rows > 1:
+        x[:depth] = array("f", bytes(4 * depth))
         x[depth:depth + group] = array("f", bytes(4 * group))
         x[2 * depth - 1] = 1000.0
     names = {"layers.0.weight": (width, depth)}

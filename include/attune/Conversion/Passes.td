@@ -197,7 +197,7 @@ def ConvertAttuneToGPU
     : Pass<"convert-attune-to-gpu", "::mlir::ModuleOp"> {
   let summary = "Turn ops with a destination into launches of cooperating threads";
   let description = [{
-    Needs: attune.linear_into, attune.grouped_linear_into,
+    Needs: attune.linear_into, attune.quantized_linear_into, attune.grouped_linear_into,
     attune.expert_tasks_into, attune.attention_into and
     attune.linear_attention_into on buffers.
     Gives: gpu.launch.

@@ -33,7 +33,8 @@ struct ConvertAttuneToGPU final
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
-      if (isa<LinearIntoOp, GroupedLinearIntoOp, ExpertTasksIntoOp>(op))
+      if (isa<LinearIntoOp, QuantizedLinearIntoOp, GroupedLinearIntoOp,
+              ExpertTasksIntoOp>(op))
         ops.push_back(op);
     });
     for (Operation *op : ops) {
@@ -48,6 +49,8 @@ struct ConvertAttuneToGPU final
         emitExpertTasks(b, tasks);
       else if (auto grouped = dyn_cast<GroupedLinearIntoOp>(op))
         done = lower(b, op, LinearKernel(b, grouped));
+      else if (auto quantized = dyn_cast<QuantizedLinearIntoOp>(op))
+        done = lower(b, op, LinearKernel(b, quantized));
       else
         done = lower(b, op, LinearKernel(b, cast<LinearIntoOp>(op)));
       if (failed(done))

@@ -116,6 +116,7 @@ class LinearKernel {
 public:
   /// Makes what all kernels of the op share, on the host.
   LinearKernel(KernelBuilder &k, LinearIntoOp op);
+  LinearKernel(KernelBuilder &k, QuantizedLinearIntoOp op);
   LinearKernel(KernelBuilder &k, GroupedLinearIntoOp op);
 
   /// Rows of the result that one block computes, and the matrix that they take;
@@ -147,9 +148,12 @@ public:
 
   int64_t width();  ///< output channels
   int64_t depth();  ///< of the sums
+  int64_t side();   ///< columns of a row of a panel
+  int64_t lanes();  ///< channels of a panel
   int64_t panels(); ///< those of gate and up apart
   int64_t matrices();
   int64_t parts() { return gated ? 2 : 1; }
+  class QuantizedNumbers numbers(); ///< of weights in few bits
   /// Everything behind the sums with matrix `part`, for some channels of a row;
   /// `up` is null unless gated. Stores the result.
   void finish(BlockBuilder &b, mlir::Value part, mlir::Value sum,
@@ -166,6 +170,9 @@ public:
   // Null or unset: there is none.
   mlir::Value input, weight, dest; ///< batches lie one below the other
   mlir::Value bias;                ///< a row for each of several matrices
+  mlir::Value scales; ///< of weights in few bits, with zero points or without
+  int64_t bits = 0, group = 0; ///< of these, and columns that share a scale
+  bool zeros = false;
   mlir::Value tasks, from;
   mlir::Value numRows, numBatches; ///< rows of a batch, if there are batches
   Activation activation = Activation::Identity;

@@ -13,8 +13,10 @@
 // their sums by halves, and the warps theirs through shared memory, always in
 // the same order.
 
-#include "BlockBuilder.h"
+#include "QuantizedNumbers.h"
+#include "TensorCores.h"
 
+#include "Attune/AttunePanels.h"
 #include "attune/Conversion/Activations.h"
 #include "attune/TargetInfo/GpuTiles.h"
 
@@ -41,10 +43,22 @@ LinearKernel::LinearKernel(KernelBuilder &k, LinearIntoOp op)
   numRows = BlockBuilder(k).sizeOf(dest, 0);
 }
 
+LinearKernel::LinearKernel(KernelBuilder &k, QuantizedLinearIntoOp op)
+    : input(op.getInput()), weight(op.getWeight()), dest(op.getDest()),
+      bias(op.getBias()), scales(op.getWeightScales()), bits(op.getBits()),
+      group(op.getGroup()), zeros(op.getZeros()),
+      activation(op.getActivation()), gated(op.getGated()),
+      residual(op.getResidual()) {
+  if (op.getScale())
+    scale = op.getScale()->convertToDouble();
+  numRows = BlockBuilder(k).sizeOf(dest, 0);
+}
+
 LinearKernel::LinearKernel(KernelBuilder &k, GroupedLinearIntoOp op)
     : input(op.getInput()), weight(op.getWeight()), dest(op.getDest()),
-      bias(op.getBias()), tasks(op.getTasks()), from(op.getFrom()),
-      activation(op.getActivation()), gated(op.getGated()),
+      bias(op.getBias()), scales(op.getScales()), bits(op.getBits()),
+      group(op.getGroup()), zeros(op.getZeros()), tasks(op.getTasks()),
+      from(op.getFrom()), activation(op.getActivation()), gated(op.getGated()),
       limits(GateLimits::of(op)) {
   BlockBuilder b(k);
   if (tasks) {
@@ -64,11 +78,18 @@ static ArrayRef<int64_t> panelsOf(Value weight) {
 int64_t LinearKernel::width() {
   return cast<MemRefType>(dest.getType()).getDimSize(1);
 }
-int64_t LinearKernel::depth() { return panelsOf(weight)[1]; }
+int64_t LinearKernel::side() { return bits ? 32 / bits : 1; }
+int64_t LinearKernel::lanes() { return panelsOf(weight)[2] / (bits ? 4 : 1); }
+int64_t LinearKernel::depth() { return panelsOf(weight)[1] * side(); }
 int64_t LinearKernel::panels() { return panelsOf(weight)[0] / parts(); }
 int64_t LinearKernel::matrices() {
   auto shape = cast<MemRefType>(weight.getType()).getShape();
   return shape.size() == 4 ? shape[0] : 1;
+}
+
+QuantizedNumbers LinearKernel::numbers() {
+  bool floats = scales && areScalesOfFloats(cast<ShapedType>(scales.getType()));
+  return {bits, floats, zeros};
 }
 
 Value LinearKernel::countGroups(KernelBuilder &k, int64_t height) {
@@ -193,13 +214,14 @@ void LinearKernel::finish(BlockBuilder &b, Value part, Value sum, Value up,
 void LinearKernel::emitForFewRows(KernelBuilder &outer, int64_t rows) {
   OpBuilder::InsertionGuard guard(outer.b);
   BlockBuilder b(outer);
-  int64_t lanes = panelsOf(weight)[2], sums = parts() * rows;
+  int64_t lanes = this->lanes(), sums = parts() * rows;
   // With one row at a time most tasks have none: each has blocks of its own.
   bool alone = tasks && rows == 1;
   int64_t height = tasks ? kTaskRows : rows;
   Value groups = alone ? numRows : countGroups(b, height);
   int64_t threads =
-      tasks ? kThreads : threadsOfPanel(panels(), depth(), multiprocessors);
+      tasks ? kThreads
+            : threadsOfPanel(panels(), depth() / side(), multiprocessors);
   BlockLaunch launch(b, b.mul(b.index(panels()), groups), threads);
   Value shared = launch.shared(threads / 32 * sums * lanes, b.b.getF32Type());
   Value panel = b.rem(launch.block, panels());
@@ -236,12 +258,18 @@ public:
   void addWarps(BlockBuilder &b, ValueRange total, Value shared);
 
 private:
-  SmallVector<Value> loadWeights(BlockBuilder &b, ArrayRef<Value> at);
+  /// A row of a panel as it is stored, and what scales it, if anything does.
+  struct Weights {
+    Value numbers, scales, zeros;
+  };
+  SmallVector<Weights> loadWeights(BlockBuilder &b, ArrayRef<Value> at);
+  /// A column of a row of weights, as f32.
+  Value widen(BlockBuilder &b, const Weights &weights, int64_t column);
   /// Adds the products at some places, all loaded first. `isThere` says whether
   /// the last of them exists, if that is not known.
   KernelBuilder::Values addProducts(BlockBuilder &b, ArrayRef<Value> at,
-                                    ArrayRef<Value> weights, ValueRange before,
-                                    Value isThere);
+                                    ArrayRef<Weights> weights,
+                                    ValueRange before, Value isThere);
   SmallVector<Value> placesFrom(BlockBuilder &b, Value base, int64_t count);
   void awaitRows(BlockBuilder &b);
 
@@ -249,6 +277,7 @@ private:
   Value thread, panel;
   int64_t threads;
   const LinearKernel::Group &group;
+  QuantizedNumbers quantized;
   int64_t rows, lanes, panelBytes;
   SmallVector<Value> rowAt;
 };
@@ -258,10 +287,11 @@ FewRowsOfPanel::FewRowsOfPanel(BlockBuilder &b, LinearKernel &kernel,
                                Value thread, int64_t threads, Value panel,
                                const LinearKernel::Group &group, int64_t rows)
     : kernel(kernel), thread(thread), panel(panel), threads(threads),
-      group(group), rows(rows) {
+      group(group), quantized(kernel.numbers()), rows(rows),
+      lanes(kernel.lanes()) {
   auto weightType = cast<MemRefType>(kernel.weight.getType());
-  lanes = weightType.getShape().back();
-  panelBytes = lanes * weightType.getElementTypeBitWidth() / 8;
+  panelBytes =
+      weightType.getShape().back() * weightType.getElementTypeBitWidth() / 8;
   for (int64_t r = 0; r < rows; ++r) {
     // Missing rows repeat the last one, and are not stored.
     Value row = rows == 1 ? group.first
@@ -271,51 +301,94 @@ FewRowsOfPanel::FewRowsOfPanel(BlockBuilder &b, LinearKernel &kernel,
   }
 }
 
-SmallVector<Value> FewRowsOfPanel::loadWeights(BlockBuilder &b,
-                                               ArrayRef<Value> at) {
-  SmallVector<Value> weights;
+SmallVector<FewRowsOfPanel::Weights>
+FewRowsOfPanel::loadWeights(BlockBuilder &b, ArrayRef<Value> at) {
+  int64_t elements =
+      cast<MemRefType>(kernel.weight.getType()).getShape().back();
+  SmallVector<Weights> all;
   for (Value k : at)
     for (int64_t part = 0; part < kernel.parts(); ++part) {
       Value number = b.add(b.mul(panel, kernel.parts()), b.index(part));
-      weights.push_back(b.loadAt(
-          kernel.weight, kernel.panelAt(group, number, {k, b.index(0)}), lanes,
-          std::min<int64_t>(panelBytes & -panelBytes, 16)));
+      Weights &here = all.emplace_back();
+      here.numbers = b.loadAt(
+          kernel.weight, kernel.panelAt(group, number, {k, b.index(0)}),
+          elements, std::min<int64_t>(panelBytes & -panelBytes, 16));
+      if (!kernel.bits)
+        continue;
+      Value first = b.div(k, kernel.group / kernel.side());
+      if (kernel.zeros)
+        first = b.mul(first, 2);
+      auto scalesAt = [&](Value row) {
+        return quantized.loadScales(
+            b, kernel.scales, kernel.panelAt(group, number, {row, b.index(0)}),
+            lanes);
+      };
+      here.scales = scalesAt(first);
+      if (kernel.zeros)
+        here.zeros = scalesAt(b.add(first, b.index(1)));
     }
-  return weights;
+  return all;
 }
 
 /// Separate from the load, or the thread would wait for the data there.
-static Value widen(BlockBuilder &b, Value loaded) {
-  auto type = cast<VectorType>(loaded.getType());
-  return type.getElementType().isF32()
-             ? loaded
-             : arith::ExtFOp::create(b.b, b.loc,
-                                     b.vectorType(type.getDimSize(0)), loaded)
-                   .getResult();
+Value FewRowsOfPanel::widen(BlockBuilder &b, const Weights &weights,
+                            int64_t column) {
+  auto type = cast<VectorType>(weights.numbers.getType());
+  if (type.getElementType().isF32())
+    return weights.numbers;
+  if (!kernel.bits)
+    return arith::ExtFOp::create(b.b, b.loc, b.vectorType(lanes),
+                                 weights.numbers);
+  auto words = VectorType::get({lanes}, b.b.getI32Type());
+  Value word = vector::BitCastOp::create(b.b, b.loc, words, weights.numbers);
+  Value shift = arith::ConstantOp::create(
+      b.b, b.loc,
+      DenseElementsAttr::get(words, APInt(32, quantized.shiftOf(column))));
+  Value number =
+      quantized.toFloats(b, arith::ShRUIOp::create(b.b, b.loc, word, shift));
+  return kernel.zeros ? arith::SubFOp::create(b.b, b.loc, number, weights.zeros)
+                      : number;
 }
 
 KernelBuilder::Values FewRowsOfPanel::addProducts(BlockBuilder &b,
                                                   ArrayRef<Value> at,
-                                                  ArrayRef<Value> weights,
+                                                  ArrayRef<Weights> weights,
                                                   ValueRange before,
                                                   Value isThere) {
-  KernelBuilder::Values inputs, next(before);
+  int64_t side = kernel.side();
+  int64_t align =
+      std::min(alignmentOfRows(kernel.input), side * bytesOf(kernel.input));
+  SmallVector<SmallVector<Value>> inputs; // by place and row, its columns
+  KernelBuilder::Values next(before);
   for (Value k : at)
     for (Value row : rowAt) {
-      Value x = b.loadWide(kernel.input, {row, k}, 1, 0);
-      inputs.push_back(vector::BroadcastOp::create(
-          b.b, b.loc, b.vectorType(lanes),
-          vector::ExtractOp::create(b.b, b.loc, x, int64_t{0})));
+      Value x = b.loadWide(kernel.input, {row, b.mul(k, side)}, side,
+                           side == 1 ? 0 : align);
+      SmallVector<Value> &columns = inputs.emplace_back();
+      for (int64_t column = 0; column < side; ++column)
+        columns.push_back(vector::BroadcastOp::create(
+            b.b, b.loc, b.vectorType(lanes),
+            vector::ExtractOp::create(b.b, b.loc, x, column)));
     }
   for (size_t i = 0; i < at.size(); ++i)
-    for (int64_t part = 0; part < kernel.parts(); ++part)
-      for (int64_t r = 0; r < rows; ++r) {
-        Value &sum = next[part * rows + r];
-        Value wide = widen(b, weights[i * kernel.parts() + part]);
-        Value more = b.fma(inputs[i * rows + r], wide, sum);
-        sum =
-            isThere && i + 1 == at.size() ? b.select(isThere, more, sum) : more;
+    for (int64_t part = 0; part < kernel.parts(); ++part) {
+      const Weights &here = weights[i * kernel.parts() + part];
+      auto sums = MutableArrayRef(next).slice(part * rows, rows);
+      KernelBuilder::Values more(sums.begin(), sums.end());
+      if (here.scales)
+        more.assign(rows, b.splat(0.0, lanes));
+      for (int64_t column = 0; column < side; ++column) {
+        Value wide = widen(b, here, column);
+        for (int64_t r = 0; r < rows; ++r)
+          more[r] = b.fma(inputs[i * rows + r][column], wide, more[r]);
       }
+      for (int64_t r = 0; r < rows; ++r) {
+        if (here.scales)
+          more[r] = b.fma(more[r], here.scales, sums[r]);
+        bool last = isThere && i + 1 == at.size();
+        sums[r] = last ? b.select(isThere, more[r], sums[r]) : more[r];
+      }
+    }
   return next;
 }
 
@@ -335,16 +408,20 @@ void FewRowsOfPanel::awaitRows(BlockBuilder &b) {
 KernelBuilder::Values FewRowsOfPanel::sumProducts(BlockBuilder &b) {
   // A step's places of the depth: few enough that the blocks of all panels have
   // registers at once, and the same number in each step.
-  int64_t depth = kernel.depth(), ofThread = ceilOf(depth, threads);
+  int64_t depth = kernel.depth() / kernel.side();
+  int64_t ofThread = ceilOf(depth, threads);
   int64_t loadBytes = rows > 1 ? 64 : kernel.gated ? 48 : 128;
-  int64_t most = std::max<int64_t>(2, loadBytes / panelBytes);
+  // A row of numbers in few bits has several columns.
+  int64_t most = std::max<int64_t>(kernel.bits ? 1 : 2,
+                                   loadBytes / panelBytes /
+                                       (kernel.bits && rows > 1 ? 2 : 1));
   int64_t places = ceilOf(ofThread, ceilOf(ofThread, most));
   int64_t step = places * threads, whole = depth / step * step;
   KernelBuilder::Values total(kernel.parts() * rows, b.splat(0.0, lanes));
   int64_t first = 0;
   if (whole > 0) {
     SmallVector<Value> at = placesFrom(b, b.index(0), places);
-    SmallVector<Value> weights = loadWeights(b, at);
+    SmallVector<Weights> weights = loadWeights(b, at);
     // The first weights are loaded while the kernel that makes the rows still
     // runs.
     awaitRows(b);
@@ -367,7 +444,7 @@ KernelBuilder::Values FewRowsOfPanel::sumProducts(BlockBuilder &b) {
       isThere = b.less(at.back(), b.index(depth));
       at.back() = b.min(at.back(), b.index(depth - 1));
     }
-    SmallVector<Value> weights = loadWeights(b, at);
+    SmallVector<Weights> weights = loadWeights(b, at);
     if (first == 0)
       awaitRows(b);
     total = addProducts(b, at, weights, total, isThere);

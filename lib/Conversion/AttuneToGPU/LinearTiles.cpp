@@ -30,9 +30,16 @@
 //
 // The smallest parts are added first. An infinite activation gives NaN.
 //
+// Numbers of 4 or 8 bits pass through the ring as they are stored. A lane makes
+// its pairs of 16 bits of them, which hold them as they are, so the sums of a
+// stage are as exact as those with weights of 16 bits; then the scales of their
+// group meet these. A zero point is subtracted there, too, times the sum of the
+// activations.
+//
 // With tf32 one product of f32 with f32 takes their place, both rounded to 11
 // bits, in the order of the depth that weights of f16 have.
 
+#include "QuantizedNumbers.h"
 #include "TensorCores.h"
 
 #include "attune/TargetInfo/GpuFragments.h"
@@ -46,6 +53,9 @@ namespace attune {
 
 bool LinearKernel::fitsTensorCores() {
   Type weights = elementOf(weight), inputs = elementOf(input);
+  if (bits)
+    return (inputs.isF32() || inputs.isBF16() || inputs.isF16()) &&
+           lanes() == 8 && group % 16 == 0 && alignmentOfRows(input) % 4 == 0;
   auto panel = cast<MemRefType>(weight.getType());
   return (weights.isBF16() || weights.isF16() || weights.isF32()) &&
          (inputs.isF32() || inputs == weights) &&
@@ -66,7 +76,8 @@ public:
   Tiles(LinearKernel &kernel, KernelBuilder &k, const ProductTile &tile)
       : kernel(kernel), tile(tile), b(k), rows{bytesOf(kernel.input)},
         step(rows.elementsOfRow()), split(rows.elementBytes == 4),
-        wide(bytesOf(kernel.weight) == 4), stages(kernel.stagesOf(tile)) {}
+        wide(bytesOf(kernel.weight) == 4), numbers(kernel.numbers()),
+        stages(kernel.stagesOf(tile)) {}
 
   void emit() {
     OpBuilder::InsertionGuard guard(b.b);
@@ -77,7 +88,7 @@ public:
     BlockLaunch launch(b, b.mul(blockRows, columns), tile.threads());
     thread = launch.thread;
     stageA = tile.rows * step;
-    stageB = tile.columns * step;
+    stageB = tile.columns * step / (kernel.bits ? 8 / kernel.bits : 1);
     sharedA = launch.shared(stages * stageA, elementOf(kernel.input));
     sharedB = launch.shared(stages * stageB, elementOf(kernel.weight));
 
@@ -121,6 +132,10 @@ private:
                     commitCopies(b);
                     Value stage = b.rem(i, stages);
                     KernelBuilder::Values next(carried);
+                    if (kernel.bits) {
+                      addQuantized(b, stage, i, next);
+                      return next;
+                    }
                     for (int64_t k = 0; k < step; k += 16)
                       multiply(b, stage, k, next);
                     return next;
@@ -171,7 +186,13 @@ private:
                   {from, at}, unit, count);
       }
     }
-    start = b.mul(stage, stageB);
+    if (kernel.bits)
+      copyNumbers(b, k, b.mul(stage, stageB));
+    else
+      copyPanels(b, k, b.mul(stage, stageB));
+  }
+
+  void copyPanels(BlockBuilder &b, Value k, Value start) {
     // Rows of a panel have one copy, or two.
     int64_t copies = wide ? 2 : 1, elements = 8 / copies;
     for (int64_t i = 0; i < tile.columns / 8 * step * copies;
@@ -190,6 +211,36 @@ private:
                     group, b.min(panel, b.index(storedPanels - 1)),
                     {b.min(at, b.index(depth - 1)), b.mul(column, elements)}),
                 elements, b.select(there, b.index(elements), b.index(0)));
+    }
+  }
+
+  /// A panel's rows of a stage lie one behind the other.
+  void copyNumbers(BlockBuilder &b, Value k, Value start) {
+    constexpr int64_t bytes = 16, rowBytes = 32;
+    int64_t ofPanel = rowBytes * step / kernel.side() / bytes;
+    int64_t all = tile.columns / 8 * ofPanel,
+            storedRows = depth / kernel.side();
+    Value firstRow = b.div(k, kernel.side());
+    for (int64_t i = 0; i < all; i += tile.threads()) {
+      Value number = b.add(thread, b.index(i));
+      auto copy = [&](BlockBuilder &b) {
+        Value panel = b.add(firstPanel, b.div(number, ofPanel));
+        Value chunk = b.rem(number, ofPanel);
+        Value row = b.add(firstRow, b.div(chunk, rowBytes / bytes));
+        Value there = b.less(panel, b.index(storedPanels));
+        if (depth % step != 0)
+          there = b.both(there, b.less(row, b.index(storedRows)));
+        copyAsync(
+            b, sharedB, b.add(start, b.mul(number, bytes)), kernel.weight,
+            kernel.panelAt(group, b.min(panel, b.index(storedPanels - 1)),
+                           {b.min(row, b.index(storedRows - 1)),
+                            b.mul(b.rem(chunk, rowBytes / bytes), bytes)}),
+            bytes, b.select(there, b.index(bytes), b.index(0)));
+      };
+      if (i + tile.threads() <= all)
+        copy(b);
+      else
+        b.when(b.less(number, b.index(all)), copy);
     }
   }
 
@@ -246,6 +297,162 @@ private:
             sum = multiplyAdd(b, a, panels[n * part.size() + i], sum, type);
           }
     }
+  }
+
+  /// Adds the products of stage `number` with weights in few bits, those of the
+  /// columns that share scales at a time.
+  void addQuantized(BlockBuilder &b, Value stage, Value number,
+                    KernelBuilder::Values &sums) {
+    int64_t together = kernel.group % step == 0 ? step : 16;
+    for (int64_t first = 0; first < step; first += together) {
+      Value at = b.add(b.mul(number, step), b.index(first));
+      SmallVector<Scales> scales = loadScales(b, at);
+      Value zero = arith::ConstantOp::create(
+          b.b, b.loc,
+          DenseElementsAttr::get(cast<VectorType>(sums[0].getType()), 0.0f));
+      KernelBuilder::Values some(sums.size(), zero);
+      SmallVector<Value> rowSums(2 * rowTiles(), b.f32(0));
+      for (int64_t k = first; k < first + together; k += 16)
+        multiplyQuantized(b, stage, k, some, rowSums);
+      addScaled(b, scales, some, rowSums, sums);
+    }
+  }
+
+  /// Scales and zero points of a lane's two channels of a panel.
+  struct Scales {
+    Value factors, zeros;
+  };
+
+  SmallVector<Scales> loadScales(BlockBuilder &b, Value column) {
+    SmallVector<Scales> all;
+    int64_t perGroup = kernel.zeros ? 2 : 1;
+    Value row =
+        b.mul(b.div(b.min(column, b.index(depth - 1)), kernel.group), perGroup);
+    Value channel = placeInSum(Computed(b, lane), 0).column;
+    for (int64_t n = 0; n < columnTiles(); ++n) {
+      Value panel = b.min(b.add(b.add(firstPanel, warpPanel), b.index(n)),
+                          b.index(storedPanels - 1));
+      auto load = [&](Value row) {
+        return numbers.loadScales(
+            b, kernel.scales, kernel.panelAt(group, panel, {row, channel}), 2);
+      };
+      Scales &here = all.emplace_back();
+      here.factors = load(row);
+      if (kernel.zeros)
+        here.zeros = load(b.add(row, b.index(1)));
+    }
+    return all;
+  }
+
+  /// Adds the products of numbers without their scales, and of a lane's
+  /// columns of rows `lane / 4` and eight further their sums.
+  void multiplyQuantized(BlockBuilder &b, Value stage, int64_t k,
+                         KernelBuilder::Values &sums,
+                         MutableArrayRef<Value> rowSums) {
+    bool half = elementOf(kernel.input).isF16();
+    NVVM::MMATypes type = half ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
+    SmallVector<Registers> panels;
+    for (int64_t n = 0; n < columnTiles(); ++n)
+      panels.push_back(loadNumbers(b, b.mul(stage, stageB), n, k, half));
+    Value startA = b.mul(stage, stageA);
+    PlaceIn<Computed> named = namedDown(Computed(b, lane));
+    for (int64_t m = 0; m < rowTiles(); ++m) {
+      Value row = b.add(warpRow, b.index(16 * m));
+      SmallVector<Value> pairs;
+      SmallVector<SmallVector<Registers>> parts;
+      if (split) {
+        pairs = loadPairs(b, startA, row, k);
+        parts = cutForBF16(b, pairs);
+      } else {
+        Value at =
+            rows.placeOf(named.row + Computed(b, row), named.column + k / 8);
+        pairs = loadMatrices(b, sharedA, b.add(startA, at), 4,
+                             /*transpose=*/false);
+        parts = {{toRegisters(b, pairs)}};
+      }
+      for (ArrayRef<Registers> part : parts)
+        for (int64_t n = 0; n < columnTiles(); ++n) {
+          Value &sum = sums[m * columnTiles() + n];
+          sum = multiplyAdd(b, part[0], panels[n], sum, type);
+        }
+      if (!kernel.zeros)
+        continue;
+      for (auto [i, pair] : llvm::enumerate(pairs)) {
+        Value wide =
+            split ? pair
+                  : arith::ExtFOp::create(b.b, b.loc, b.vectorType(2), pair)
+                        .getResult();
+        Value &sum = rowSums[2 * m + i % 2];
+        for (int64_t element = 0; element < 2; ++element)
+          sum = arith::AddFOp::create(b.b, b.loc, sum,
+                                      attune::element(b, wide, element));
+      }
+    }
+  }
+
+  /// The registers of B that a lane has of panel `n`: columns 2 m, 2 m + 1, and
+  /// those eight further, of channel `lane / 4`, of which m is `lane % 4`.
+  Registers loadNumbers(BlockBuilder &b, Value start, int64_t n, int64_t k,
+                        bool half) {
+    constexpr int64_t rowBytes = 32;
+    int64_t side = kernel.side();
+    Value panel = b.add(
+        start, b.mul(b.add(warpPanel, b.index(n)), step / side * rowBytes));
+    Computed column = Computed(b, lane) % 4 * 2;
+    Type i32 = b.b.getI32Type();
+    Registers registers;
+    for (int64_t behind = 0; behind < 16; behind += 8) {
+      Computed row = column / side + (k + behind) / side;
+      Value at = row * rowBytes + Computed(b, lane) / 4 * 4;
+      Value word = b.loadAt(sharedB, {b.add(panel, at)}, 4, 4);
+      word = element(b, bitCast(b, word, VectorType::get({1}, i32)), 0);
+      SmallVector<Value> codes;
+      for (int64_t next = 0; next < 2; ++next) {
+        Value shift = numbers.shiftOf(column % side + next);
+        shift = arith::IndexCastOp::create(b.b, b.loc, i32, shift);
+        codes.push_back(arith::ShRUIOp::create(b.b, b.loc, word, shift));
+      }
+      Value pair = numbers.toFloats(
+          b, vector::FromElementsOp::create(b.b, b.loc,
+                                            VectorType::get({2}, i32), codes));
+      if (half)
+        registers.push_back(arith::TruncFOp::create(
+            b.b, b.loc, VectorType::get({2}, b.b.getF16Type()), pair));
+      else
+        registers.push_back(upperHalves(b, pair));
+    }
+    return registers;
+  }
+
+  /// sums + scales (some - zeros rowSums).
+  void addScaled(BlockBuilder &b, ArrayRef<Scales> scales, ValueRange some,
+                 MutableArrayRef<Value> rowSums, KernelBuilder::Values &sums) {
+    // The four lanes of a row have all of its columns.
+    for (Value &sum : rowSums)
+      for (int32_t distance = 1; kernel.zeros && distance < 4; distance *= 2)
+        sum = arith::AddFOp::create(
+            b.b, b.loc, sum,
+            gpu::ShuffleOp::create(b.b, b.loc, sum, distance, 32,
+                                   gpu::ShuffleMode::XOR)
+                .getShuffleResult());
+    auto type = cast<VectorType>(sums[0].getType());
+    auto inRows = [&](Value pair) -> Value {
+      return vector::BroadcastOp::create(b.b, b.loc, type, pair);
+    };
+    for (int64_t m = 0; m < rowTiles(); ++m)
+      for (int64_t n = 0; n < columnTiles(); ++n) {
+        Value value = some[m * columnTiles() + n];
+        if (kernel.zeros) {
+          Value low = rowSums[2 * m], high = rowSums[2 * m + 1];
+          Value ofRow = vector::FromElementsOp::create(
+              b.b, b.loc, type, ValueRange{low, low, high, high});
+          Value zeros =
+              arith::MulFOp::create(b.b, b.loc, inRows(scales[n].zeros), ofRow);
+          value = minus(b, value, zeros);
+        }
+        Value &sum = sums[m * columnTiles() + n];
+        sum = b.fma(value, inRows(scales[n].factors), sum);
+      }
   }
 
   /// The same of f32 with f32: for each part of the rows those parts of the
@@ -368,28 +575,31 @@ private:
     return cutOff(b, bitCast(b, bits, value.getType()), mask);
   }
 
+  /// The register of two numbers of bf16, given as f32 that hold no more.
+  static Value upperHalves(BlockBuilder &b, Value pair) {
+    auto number = [&](uint32_t value) -> Value {
+      return arith::ConstantOp::create(
+          b.b, b.loc, b.b.getIntegerAttr(b.b.getI32Type(), int32_t(value)));
+    };
+    Value low = toRegister(b, element(b, pair, 0));
+    Value up = toRegister(b, element(b, pair, 1));
+    low = arith::ShRUIOp::create(b.b, b.loc, low, number(16));
+    up = arith::AndIOp::create(b.b, b.loc, up, number(0xffff0000));
+    return arith::OrIOp::create(b.b, b.loc, low, up);
+  }
+
   /// Three fragments, the smallest first. Rounded terms may have either sign,
   /// so the error has no direction.
   static SmallVector<SmallVector<Registers>>
   cutForBF16(BlockBuilder &b, ArrayRef<Value> pairs, bool round = false) {
     constexpr uint32_t high = 0xffff0000;
-    Type i32 = b.b.getI32Type();
-    auto number = [&](uint32_t value) -> Value {
-      return arith::ConstantOp::create(b.b, b.loc,
-                                       b.b.getIntegerAttr(i32, int32_t(value)));
-    };
     SmallVector<SmallVector<Registers>> fragments(3, {Registers()});
     for (Value rest : pairs)
       for (int part = 2; part >= 0; --part) {
         Value here = !part   ? rest
                      : round ? roundOff(b, rest, high)
                              : cutOff(b, rest, high);
-        // The upper halves of two words side by side.
-        Value low = toRegister(b, element(b, here, 0));
-        Value up = toRegister(b, element(b, here, 1));
-        low = arith::ShRUIOp::create(b.b, b.loc, low, number(16));
-        up = arith::AndIOp::create(b.b, b.loc, up, number(high));
-        fragments[part][0].push_back(arith::OrIOp::create(b.b, b.loc, low, up));
+        fragments[part][0].push_back(upperHalves(b, here));
         if (part)
           rest = minus(b, rest, here);
       }
@@ -428,10 +638,11 @@ private:
   LinearKernel &kernel;
   const ProductTile &tile;
   BlockBuilder b;
-  SwizzledRows rows; ///< of activations
-  int64_t step;      ///< elements of the depth at a time
-  bool split, wide;  ///< activations, weights are f32
-  int64_t stages;    ///< of the ring
+  SwizzledRows rows;        ///< of activations
+  int64_t step;             ///< elements of the depth at a time
+  bool split, wide;         ///< activations, weights are f32
+  QuantizedNumbers numbers; ///< of weights in few bits
+  int64_t stages;           ///< of the ring
   int64_t depth = 0, storedPanels = 0, stageA = 0, stageB = 0;
   LinearKernel::Group group;
   KernelBuilder::Values source, isThere;

@@ -553,7 +553,7 @@ static ArrayRef<Flag> ownFlags() {
        "of 4 bits, with a power of two for each 32. By name: "
        "'*.ffn.*=int4,lm_head=none,*=int8'. stored, the default: as a "
        "checkpoint has them that is quantized already. Bytes are what is "
-       "multiplied. For CPUs"},
+       "multiplied, on a GPU activations as they are"},
       {"activations", "FORM",
        compile | run | generate | embed | chat | serve | bench | perplexity |
            compare | verify,

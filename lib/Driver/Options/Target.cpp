@@ -258,12 +258,6 @@ static bool pickMachine(Options &options, std::string &problem) {
     if (!pickWord("--gpu", options.gpu, words, problem))
       return false;
   }
-  if (options.quantize && !gpus.empty()) {
-    problem = "--quantize is for CPUs; for --target=" +
-              options.backend->getName().str() +
-              " leave it out, or store weights in --dtype=bf16";
-    return false;
-  }
   if (options.kvCache.value_or(spec::KvCache::Full) != spec::KvCache::Full &&
       !gpus.empty()) {
     problem = "--kv-cache=int8 and fp8 are for CPUs; for --target=" +

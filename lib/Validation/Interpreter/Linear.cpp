@@ -353,7 +353,6 @@ static bool runQuantizedLinear(Step &step) {
   return true;
 }
 
-/// The same on tensors, or on buffers.
 /// Rows of signed bytes by panels of unsigned ones, added to what `dest` has if
 /// there is a `residual`.
 static bool addQuadProducts(Step &step, LinearIntoOp op, const Array &x,
@@ -374,42 +373,75 @@ static bool addQuadProducts(Step &step, LinearIntoOp op, const Array &x,
   return step.machine.spend(step, rows * width * depth);
 }
 
-static bool runLinearInto(Step &step) {
-  auto op = cast<LinearIntoOp>(step.op);
-  bool buffers = isa<MemRefType>(op.getDest().getType());
+/// What an op with a destination reads: buffers are copied.
+template <typename Op>
+static llvm::SmallVector<Datum> readInto(Step &step, Op op) {
   llvm::SmallVector<Datum> in(step.in);
-  if (buffers)
+  if (isa<MemRefType>(op.getDest().getType()))
     for (auto [value, datum] : llvm::zip(op->getOperands(), in))
       datum = readView(datum.view(), step.elementOf(value));
+  return in;
+}
+
+/// Gives the product, or writes it where the op says, onto what `dest` has if
+/// there is a residual.
+template <typename Op>
+static bool giveInto(Step &step, Op op, std::optional<Datum> result,
+                     const Array &dest) {
+  if (!result)
+    return false;
+  Array &out = result->array();
+  if (out.shape != dest.shape)
+    return step.machine.illegal(step, "the destination has another size");
+  if (op.getResidual())
+    for (size_t i = 0; i < out.data.size(); ++i)
+      out.data[i].f += dest.data[i].f;
+  if (!isa<MemRefType>(op.getDest().getType())) {
+    giveRounded(step, 0, *result);
+    return true;
+  }
+  writeView(step.in.back().view(), step.elementOf(op.getDest()), out);
+  return true;
+}
+
+static bool runLinearInto(Step &step) {
+  auto op = cast<LinearIntoOp>(step.op);
+  llvm::SmallVector<Datum> in = readInto(step, op);
   Datum &dest = in.back();
   if (step.elementOf(op.getDest()).isInteger(32)) {
     if (!addQuadProducts(step, op, in[0].array(), in[1].array(),
                          dest.ownArray()))
       return false;
-    if (buffers)
+    if (isa<MemRefType>(op.getDest().getType()))
       writeView(step.in.back().view(), step.elementOf(op.getDest()),
                 dest.array());
     else
       step.give(dest);
     return true;
   }
-  std::optional<Datum> result = runProduct(
-      step, op, in[0].array(), in[1].array(),
-      op.getBias() ? &in[2].array() : nullptr, dest.array().shape.back());
-  if (!result)
+  return giveInto(step, op,
+                  runProduct(step, op, in[0].array(), in[1].array(),
+                             op.getBias() ? &in[2].array() : nullptr,
+                             dest.array().shape.back()),
+                  dest.array());
+}
+
+static bool runQuantizedLinearInto(Step &step) {
+  auto op = cast<QuantizedLinearIntoOp>(step.op);
+  llvm::SmallVector<Datum> in = readInto(step, op);
+  const Array &x = in[0].array(), &dest = in.back().array();
+  int64_t width = dest.shape.back(), rows = op.getGated() ? 2 * width : width;
+  int64_t depth = x.shape.back();
+  if (!step.machine.spend(step, rows * depth / 8))
     return false;
-  Array &out = result->array();
-  if (out.shape != dest.array().shape)
-    return step.machine.illegal(step, "the destination has another size");
-  if (op.getResidual())
-    for (size_t i = 0; i < out.data.size(); ++i)
-      out.data[i].f += dest.array().data[i].f;
-  if (!buffers) {
-    giveRounded(step, 0, *result);
-    return true;
-  }
-  writeView(step.in.back().view(), step.elementOf(op.getDest()), out);
-  return true;
+  Array weight = readQuantized(
+      in[1].array(), cast<ShapedType>(op.getWeight().getType()), in[2].array(),
+      cast<ShapedType>(op.getWeightScales().getType()), op.getZeros(), rows,
+      depth, op.getGated());
+  return giveInto(step, op,
+                  runProduct(step, op, x, weight,
+                             op.getBias() ? &in[3].array() : nullptr, width),
+                  dest);
 }
 
 namespace {
@@ -726,6 +758,7 @@ void validation::addLinear(Handlers &handlers) {
     Handler handler;
   } ops[] = {{"linear", runLinear},
              {"linear_into", runLinearInto},
+             {"quantized_linear_into", runQuantizedLinearInto},
              {"packed_product", runPackedProduct},
              {"successor", runSuccessor},
              {"num_threads", runNumThreads},

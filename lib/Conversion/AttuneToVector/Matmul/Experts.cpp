@@ -329,7 +329,8 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
 };
 
 /// The same of numbers in few bits: the hidden layer becomes bytes between the
-/// products if the input is bytes. GPUs have no kernel for these.
+/// products if the input is bytes. Those of a GPU are in
+/// Warps/GroupedProducts.cpp.
 struct LowerQuantizedMoE final : OpRewritePattern<QuantizedMoEOp> {
   LowerQuantizedMoE(MLIRContext *context, const VectorLowering &lowering)
       : OpRewritePattern(context), lowering(lowering) {}

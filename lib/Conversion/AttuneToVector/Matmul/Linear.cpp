@@ -390,6 +390,27 @@ bool hasRank2Or3(Type type) {
   return rank == 2 || rank == 3;
 }
 
+/// Replaces the layer by the rows that one kernel gives.
+template <typename Op, typename IntoOp>
+void placeRows(Op op, KernelBuilder &k, IntoOp into,
+               const VectorLowering &lowering, PatternRewriter &rewriter) {
+  keepSchedule(op, into);
+  // One user has a loop with more threads.
+  auto epilogue = HeadEpilogue::match(op, op.getResult());
+  int64_t width = cast<RankedTensorType>(op.getType()).getShape().back();
+  if (epilogue && !op.getResidual() && epilogue->countParts() > 1 &&
+      width % epilogue->getWidth() == 0) {
+    epilogue->prepare(rewriter, op);
+    epilogue->replace(
+        rewriter,
+        epilogue->takeAll(k, op.getInput(), into.getResult(), lowering.lanes));
+    rewriter.eraseOp(op);
+    return;
+  }
+  rewriter.replaceOp(
+      op, fromRows(k, into.getResult(), op.getType(), op.getInput()));
+}
+
 struct LowerLinear final : OpRewritePattern<LinearOp> {
   LowerLinear(MLIRContext *context, const VectorLowering &lowering)
       : OpRewritePattern(context), lowering(lowering) {}
@@ -432,26 +453,12 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
     // The host chooses the tile of a block by the number of rows.
     if (lowering.cooperative) {
       Value dest = destOf(k, op);
-      auto into = LinearIntoOp::create(k.b, k.loc, dest.getType(), input,
-                                       product.weight, product.bias, dest,
-                                       product.activation, product.gated,
-                                       product.residual, op.getScaleAttr());
-      keepSchedule(op, into);
-      // One user has a loop with more threads.
-      auto epilogue = HeadEpilogue::match(op, op.getResult());
-      if (epilogue && !op.getResidual() && epilogue->countParts() > 1 &&
-          cast<RankedTensorType>(dest.getType()).getDimSize(1) %
-                  epilogue->getWidth() ==
-              0) {
-        epilogue->prepare(rewriter, op);
-        epilogue->replace(rewriter,
-                          epilogue->takeAll(k, op.getInput(), into.getResult(),
-                                            lowering.lanes));
-        rewriter.eraseOp(op);
-        return success();
-      }
-      rewriter.replaceOp(
-          op, fromRows(k, into.getResult(), op.getType(), op.getInput()));
+      placeRows(op, k,
+                LinearIntoOp::create(k.b, k.loc, dest.getType(), input,
+                                     product.weight, product.bias, dest,
+                                     product.activation, product.gated,
+                                     product.residual, op.getScaleAttr()),
+                lowering, rewriter);
       return success();
     }
     lower(op, k, product, lowering, rewriter);
@@ -461,7 +468,8 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
   VectorLowering lowering;
 };
 
-/// The same of numbers in few bits. GPUs have no kernel for these.
+/// The same of numbers in few bits. A GPU multiplies floats by these, and has
+/// no kernel for bytes by bytes.
 struct LowerQuantizedLinear final : OpRewritePattern<QuantizedLinearOp> {
   LowerQuantizedLinear(MLIRContext *context, const VectorLowering &lowering)
       : OpRewritePattern(context), lowering(lowering) {}
@@ -470,10 +478,22 @@ struct LowerQuantizedLinear final : OpRewritePattern<QuantizedLinearOp> {
                                 PatternRewriter &rewriter) const override {
     KernelBuilder k(rewriter, op.getLoc());
     PanelProduct product = describe(op, lowering);
-    if (!hasRank2Or3(op.getType()) || lowering.cooperative ||
+    if (!hasRank2Or3(op.getType()) ||
+        (lowering.cooperative && op.getInputScales()) ||
         cast<RankedTensorType>(product.weight.getType()).getRank() != 3)
       return rewriter.notifyMatchFailure(op, "rank 2 or 3 and panels only");
     Value input = asRows(k, op.getInput());
+    if (lowering.cooperative) {
+      Value dest = destOf(k, op);
+      placeRows(op, k,
+                QuantizedLinearIntoOp::create(
+                    k.b, k.loc, dest.getType(), input, product.weight,
+                    op.getWeightScales(), product.bias, dest,
+                    product.activation, product.gated, product.residual,
+                    op.getScaleAttr(), op.getZeros()),
+                lowering, rewriter);
+      return success();
+    }
     auto rowsOf = [&](Value value) {
       return value ? asRows(k, value) : Value();
     };

@@ -30,24 +30,58 @@ Value emptyLike(KernelBuilder &k, ArrayRef<OpFoldResult> sizes, Type type) {
   return tensor::EmptyOp::create(k.b, k.loc, sizes, type);
 }
 
+/// A matrix for each expert or head, of few bits if there are scales.
+struct Stack {
+  Value matrices, scales;
+  bool zeros = false;
+};
+
 /// A product of `layer`, which may have a schedule.
-Value intoStack(KernelBuilder &k, Operation *layer, Value input, Value stack,
+Value intoStack(KernelBuilder &k, Operation *layer, Value input, Stack stack,
                 Value tasks, Value from, Value bias, Value dest,
                 Activation activation = Activation::Identity,
                 bool gated = false, FloatAttr limit = {},
                 const APFloat &upOffset = APFloat(0.0f)) {
-  auto into = GroupedLinearIntoOp::create(k.b, k.loc, dest.getType(), input,
-                                          stack, tasks, from, bias, dest,
-                                          activation, gated, limit, upOffset);
+  auto into = GroupedLinearIntoOp::create(
+      k.b, k.loc, dest.getType(), input, stack.matrices, stack.scales, tasks,
+      from, bias, dest, activation, gated, limit, upOffset, stack.zeros);
   keepSchedule(layer, into);
   return into.getResult();
 }
 
-struct LowerMoE final : OpRewritePattern<MoEOp> {
-  LowerMoE(MLIRContext *context, const VectorLowering &lowering)
-      : OpRewritePattern(context), lowering(lowering) {}
+/// Both stacks of a mixture, in panels, and the width between them.
+struct Stacks {
+  Stack up, down;
+  int64_t hidden;
+};
 
-  LogicalResult matchAndRewrite(MoEOp op,
+Stacks stacksOf(KernelBuilder &k, MoEOp op, int64_t lanes) {
+  Value up = op.getUp(), down = op.getDown();
+  if (typeOf(up).getRank() == 3)
+    up = packMatrix(k, up, lanes, op.getGated());
+  if (typeOf(down).getRank() == 3)
+    down = packMatrix(k, down, lanes, /*gated=*/false);
+  return {{up, Value()}, {down, Value()}, typeOf(down).getDimSize(2)};
+}
+
+Stacks stacksOf(KernelBuilder &, QuantizedMoEOp op, int64_t) {
+  return {{op.getUp(), op.getUpScales(), op.getUpZeros()},
+          {op.getDown(), op.getDownScales(), op.getDownZeros()},
+          static_cast<int64_t>(op.getHidden())};
+}
+
+bool takesRows(MoEOp) { return true; }
+/// Numbers in panels, not rounded to bytes.
+bool takesRows(QuantizedMoEOp op) {
+  return !op.getInputScales() && typeOf(op.getUp()).getRank() == 4;
+}
+
+/// Lowers MoEOp and QuantizedMoEOp.
+template <typename Op> struct LowerExperts final : OpRewritePattern<Op> {
+  LowerExperts(MLIRContext *context, const VectorLowering &lowering)
+      : OpRewritePattern<Op>(context), lowering(lowering) {}
+
+  LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
     auto type = cast<RankedTensorType>(op.getType());
     int64_t active = typeOf(op.getExperts()).getShape().back();
@@ -55,14 +89,13 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
       return rewriter.notifyMatchFailure(op, "rank 2 or 3 only");
     if (typeOf(op.getUp()).isDynamicDim(0) || active < 1)
       return rewriter.notifyMatchFailure(op, "needs numbers of experts");
+    if (!takesRows(op))
+      return rewriter.notifyMatchFailure(op, "multiplies rows of floats only");
     KernelBuilder k(rewriter, op.getLoc());
-    Value up = op.getUp(), down = op.getDown();
-    if (typeOf(up).getRank() == 3)
-      up = packMatrix(k, up, lowering.lanes, op.getGated());
-    if (typeOf(down).getRank() == 3)
-      down = packMatrix(k, down, lowering.lanes, /*gated=*/false);
+    Stacks stacks = stacksOf(k, op, lowering.lanes);
+    Value up = stacks.up.matrices, down = stacks.down.matrices;
     int64_t experts = typeOf(up).getDimSize(0);
-    int64_t width = typeOf(down).getDimSize(2), out = type.getShape().back();
+    int64_t width = stacks.hidden, out = type.getShape().back();
 
     Type i64 = rewriter.getI64Type(), f32 = rewriter.getF32Type();
     Value slots = k.mul(countRows(k, op.getInput()), active);
@@ -89,12 +122,12 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
         narrow && width % 2 == 0 ? Type(rewriter.getBF16Type()) : f32;
     // Slot by slot in sorted order: the hidden layer, then the result.
     Value hidden = intoStack(
-        k, op, asRows(k, op.getInput()), up, tasks, order->getResult(1),
+        k, op, asRows(k, op.getInput()), stacks.up, tasks, order->getResult(1),
         op.getUpBias(),
         emptyLike(k, {numSlots, k.b.getIndexAttr(width)}, hiddenType),
         op.getActivation(), op.getGated(), op.getLimitAttr(), op.getUpOffset());
     Value results = intoStack(
-        k, op, hidden, down, tasks, /*from=*/Value(), op.getDownBias(),
+        k, op, hidden, stacks.down, tasks, /*from=*/Value(), op.getDownBias(),
         emptyLike(k, {numSlots, k.b.getIndexAttr(out)}, f32));
 
     Value weights = asRows(k, op.getWeights());
@@ -142,7 +175,7 @@ struct LowerHeadLinear final : OpRewritePattern<HeadLinearOp> {
     auto batches = [&](Value heads) -> Value {
       return tensor::CollapseShapeOp::create(k.b, k.loc, heads, groups);
     };
-    Value made = intoStack(k, op, batches(op.getInput()), weight,
+    Value made = intoStack(k, op, batches(op.getInput()), {weight, Value()},
                            /*tasks=*/Value(), /*from=*/Value(),
                            /*bias=*/Value(), batches(dest));
     Value result = tensor::ExpandShapeOp::create(k.b, k.loc, dest.getType(),
@@ -160,7 +193,9 @@ struct LowerHeadLinear final : OpRewritePattern<HeadLinearOp> {
 
 void populateGroupedProductPatterns(RewritePatternSet &patterns,
                                     const VectorLowering &lowering) {
-  patterns.add<LowerMoE, LowerHeadLinear>(patterns.getContext(), lowering);
+  patterns
+      .add<LowerExperts<MoEOp>, LowerExperts<QuantizedMoEOp>, LowerHeadLinear>(
+          patterns.getContext(), lowering);
 }
 
 } // namespace attune
