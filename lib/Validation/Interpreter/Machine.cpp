@@ -31,10 +31,10 @@ struct Machine::Code {
 static const Handlers &allHandlers() {
   static const Handlers handlers = [] {
     Handlers all;
-    for (auto add :
-         {addControl, addArith, addMath, addTensor, addLinalg, addVector,
-          addMemRef, addLLVM, addPointers, addAttention, addLinear, addExperts,
-          addTokens, addRecurrent, addPairProducts, addMatrixTiles, addMesh})
+    for (auto add : {addControl, addArith, addMath, addTensor, addLinalg,
+                     addVector, addMemRef, addLLVM, addPointers, addAttention,
+                     addLinear, addNorms, addExperts, addTokens, addRecurrent,
+                     addPairProducts, addMatrixTiles, addMesh})
       add(all);
     return all;
   }();

@@ -163,6 +163,7 @@ void addLLVM(Handlers &);
 void addPointers(Handlers &);
 void addAttention(Handlers &);
 void addLinear(Handlers &);
+void addNorms(Handlers &);
 void addExperts(Handlers &);
 void addTokens(Handlers &);
 void addRecurrent(Handlers &);
