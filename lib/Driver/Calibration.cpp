@@ -7,37 +7,24 @@
 
 #include "Calibration.h"
 
-#include "InMemory.h"
-
-#include "Attune/AttuneFactors.h"
-#include "Attune/AttuneKept.h"
 #include "attune/Runtime/Tokenizer.h"
 #include "attune/Support/TensorNames.h"
 #include "attune/Target/Backend.h"
-#include "attune/Weights/CompensatedRounding.h"
 
-#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cmath>
-#include <set>
-#include <sys/mman.h>
 #include <thread>
-#include <unistd.h>
 
 using namespace llvm;
 using namespace attune;
 using namespace attune::driver;
 
 /// The options of a run of the model as its files have it, on this machine.
-static Options plainOptions(const Options &options,
-                            const std::vector<std::string> &patterns) {
+static Options plainOptions(const Options &options) {
   Options plain = options;
   std::string problem;
   plain.verb = Verb::Run;
@@ -52,10 +39,9 @@ static Options plainOptions(const Options &options,
   plain.stagesDir.clear();
   plain.remarks.clear();
   plain.validate = plain.explainFusion = false;
-  plain.calibrationFile.clear();
   plain.loras = options.mergedLoras();
   plain.lorasApart = false;
-  plain.tapInputs = patterns;
+  plain.calibrationFile.clear();
   plain.backend = findBackend("cpu");
   plain.product = nullptr;
   plain.emit = "obj";
@@ -104,24 +90,42 @@ static bool readTokens(const std::string &path, const runtime::ModelInfo &info,
   return !tokens.empty();
 }
 
-ExitCode driver::runCalibration(const Options &options, Report &report,
-                                const std::vector<std::string> &patterns,
-                                function_ref<void(const SeenInputs &)> visit) {
+CalibrationRun::CalibrationRun(const Options &options, Report &report)
+    : plain(plainOptions(options)), report(report),
+      file(options.calibrationFile) {}
+
+bool CalibrationRun::open() {
+  source = openModel(plain, report);
+  if (!source)
+    return false;
+  if (source->checkpointPath.empty()) {
+    report.fail("--calibrate needs weights; name them with --weights=PATH");
+    return false;
+  }
+  checkpoint = openCheckpoint(*source, plain, report);
+  imported.emplace(plain, report, *source, /*fusion=*/true);
+  return checkpoint && imported->import(Entries::Forward) &&
+         checkWeights(getModule(), *checkpoint, report);
+}
+
+bool CalibrationRun::build(const std::vector<std::string> &patterns) {
+  plain.tapInputs = patterns;
+  model.keepsLowering = true;
+  if (model.build(plain, report, *source, &*checkpoint, Entries::Forward,
+                  /*fusion=*/true) != ExitCode::Success)
+    return false;
+  entry = model.getModel().entry("forward");
+  ids = entry ? entry->findIds() : nullptr;
+  if (!ids) {
+    report.fail("--calibrate needs a model that reads token ids alone");
+    return false;
+  }
+  return readTokens(file, model.getModel().info(), tokens, report);
+}
+
+int64_t CalibrationRun::chooseWindow() {
   // All layers see a window before the next: this bounds what is kept of it.
   constexpr int64_t kMostTokens = 512, kMostBytes = int64_t(256) << 20;
-  Options plain = plainOptions(options, patterns);
-  InMemoryModel model;
-  ExitCode code = prepareModel(plain, report, Entries::Forward, model);
-  if (code != ExitCode::Success)
-    return code;
-  const runtime::ModelInfo &info = model.getModel().info();
-  const runtime::EntryInfo *entry = model.getModel().entry("forward");
-  const runtime::ArgInfo *ids = entry ? entry->findIds() : nullptr;
-  if (!ids)
-    return report.fail("--calibrate needs a model that reads token ids alone");
-  std::vector<int64_t> tokens;
-  if (!readTokens(options.calibrationFile, info, tokens, report))
-    return ExitCode::BadInput;
   int64_t rowBytes = 0;
   for (const runtime::ArgInfo &arg : entry->args)
     if (arg.kind == runtime::ArgKind::Output && arg.shape.size() == 4)
@@ -129,14 +133,58 @@ ExitCode driver::runCalibration(const Options &options, Report &report,
   int64_t window = std::min(
       kMostTokens,
       std::max<int64_t>(kMostBytes / std::max<int64_t>(rowBytes, 1), 16));
-  if (info.context > 0)
-    window = std::min(window, info.context);
-  report.beginStage("calibrating");
+  int64_t context = model.getModel().info().context;
+  return context > 0 ? std::min(window, context) : window;
+}
+
+bool CalibrationRun::showWindow(runtime::Invocation &call, int64_t begin,
+                                function_ref<bool(StringRef)> wants,
+                                function_ref<void(const SeenInputs &)> visit) {
+  const std::vector<runtime::TensorDecl> &outputs = call.outputs();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    StringRef name = outputs[i].name;
+    if (!name.consume_back(".input") || outputs[i].shape.size() != 4 ||
+        !wants(name))
+      continue;
+    SeenInputs seen;
+    seen.weight = name.str();
+    seen.begin = begin;
+    seen.layers = outputs[i].shape[0];
+    seen.tokens = outputs[i].shape[2];
+    seen.width = outputs[i].shape[3];
+    std::vector<float> widened;
+    seen.values = reinterpret_cast<const float *>(buffers[i].data());
+    auto count = uint64_t(seen.layers * seen.tokens * seen.width);
+    if (outputs[i].dtype != runtime::DType::F32) {
+      widened.resize(count);
+      runtime::convertElements(outputs[i].dtype, buffers[i].data(),
+                               runtime::DType::F32, widened.data(), count);
+      seen.values = widened.data();
+    }
+    for (uint64_t n = 0; n < count; ++n)
+      if (!std::isfinite(seen.values[n])) {
+        report.fail("the inputs of '" + seen.weight +
+                    "' hold values that are no numbers for the texts of "
+                    "--calibrate");
+        return false;
+      }
+    for (size_t j = 0; j < outputs.size(); ++j)
+      if (outputs[j].name == seen.weight + ".experts") {
+        seen.active = outputs[j].shape[3];
+        seen.experts = reinterpret_cast<const int64_t *>(buffers[j].data());
+      }
+    visit(seen);
+  }
+  return true;
+}
+
+bool CalibrationRun::run(function_ref<bool(StringRef)> wants,
+                         function_ref<void(const SeenInputs &)> visit) {
   runtime::Invocation call(model.getModel(), *entry);
-  std::vector<runtime::Buffer> buffers;
   runtime::Error error;
+  int64_t window = chooseWindow();
   for (size_t begin = 0; begin < tokens.size(); begin += size_t(window)) {
-    report.showProgress(std::to_string(begin) + " of " +
+    report.showProgress(progress + std::to_string(begin) + " of " +
                         std::to_string(tokens.size()) + " tokens");
     call.reset();
     runtime::InputTensor input;
@@ -144,50 +192,58 @@ ExitCode driver::runCalibration(const Options &options, Report &report,
     input.dtype = runtime::DType::I64;
     input.shape = {1, std::min(window, int64_t(tokens.size() - begin))};
     input.data = &tokens[begin];
-    if (!call.bindInput(input, error) ||
-        !call.resolve(/*past=*/0, options.calibrationFile, error))
-      return reportError(error, report);
+    auto fail = [&] {
+      reportError(error, report);
+      return false;
+    };
+    if (!call.bindInput(input, error) || !call.resolve(/*past=*/0, file, error))
+      return fail();
     const std::vector<runtime::TensorDecl> &outputs = call.outputs();
     buffers.resize(outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) {
       uint64_t bytes = 0;
       if (!runtime::byteSize(outputs[i].shape,
                              runtime::dtypeBytes(outputs[i].dtype), bytes) ||
-          !buffers[i].reserve(bytes))
-        return report.fail("no memory for output '" + outputs[i].name + "'",
-                           ExitCode::ResourceLimit);
+          !buffers[i].reserve(bytes)) {
+        report.fail("no memory for output '" + outputs[i].name + "'",
+                    ExitCode::ResourceLimit);
+        return false;
+      }
       call.setOutput(unsigned(i), buffers[i].data());
     }
     if (!call.run(error))
-      return reportError(error, report);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      StringRef name = outputs[i].name;
-      if (!name.consume_back(".input") || outputs[i].shape.size() != 4)
-        continue;
-      SeenInputs seen;
-      seen.weight = name.str();
-      seen.layers = outputs[i].shape[0];
-      seen.tokens = outputs[i].shape[2];
-      seen.width = outputs[i].shape[3];
-      std::vector<float> widened;
-      seen.values = reinterpret_cast<const float *>(buffers[i].data());
-      auto count = uint64_t(seen.layers * seen.tokens * seen.width);
-      if (outputs[i].dtype != runtime::DType::F32) {
-        widened.resize(count);
-        runtime::convertElements(outputs[i].dtype, buffers[i].data(),
-                                 runtime::DType::F32, widened.data(), count);
-        seen.values = widened.data();
-      }
-      for (uint64_t n = 0; n < count; ++n)
-        if (!std::isfinite(seen.values[n]))
-          return report.fail("the inputs of '" + seen.weight +
-                             "' hold values that are no numbers for the texts "
-                             "of --calibrate");
-      visit(seen);
-    }
+      return fail();
+    if (!showWindow(call, int64_t(begin), wants, visit))
+      return false;
   }
-  report.endStage();
-  return ExitCode::Success;
+  return true;
+}
+
+void CalibrationRun::roundLayers(const ChosenNumbers &chosen,
+                                 function_ref<bool(WeightOp, int64_t)> layers) {
+  WeightValues values{&*checkpoint, plain.seed, countThreads()};
+  values.chosen = &chosen;
+  values.asRounded = true;
+  model.packLayers(values, layers, report);
+}
+
+unsigned CalibrationRun::countThreads() const {
+  return plain.threads ? plain.threads : runtime::availableCores();
+}
+
+void CalibrationRun::forEach(size_t count,
+                             function_ref<void(size_t)> work) const {
+  std::atomic<size_t> next{0};
+  auto share = [&] {
+    for (size_t i; (i = next++) < count;)
+      work(i);
+  };
+  std::vector<std::thread> team;
+  for (unsigned i = 1; i < countThreads() && i < count; ++i)
+    team.emplace_back(share);
+  share();
+  for (std::thread &thread : team)
+    thread.join();
 }
 
 //===----------------------------------------------------------------------===//
@@ -248,51 +304,9 @@ void MeasuredLayer::add(const float *inputs, int64_t tokens) {
   }
 }
 
-/// Shows `visit` the weights of the model as its files have it, and where their
-/// values are.
-static bool
-visitWeights(const Options &options, Report &report,
-             function_ref<bool(WeightOp, const Checkpoint &)> visit) {
-  Options plain = plainOptions(options, {});
-  std::optional<ModelSource> source = openModel(plain, report);
-  if (!source)
-    return false;
-  if (source->checkpointPath.empty()) {
-    report.fail("--calibrate needs weights; name them with --weights=PATH");
-    return false;
-  }
-  std::optional<Checkpoint> checkpoint = openCheckpoint(*source, plain, report);
-  Lowering lowering(plain, report, *source, /*fusion=*/true);
-  if (!checkpoint || !lowering.import(Entries::Forward))
-    return false;
-  for (auto weight : lowering.getModule().getOps<WeightOp>())
-    if (!visit(weight, *checkpoint))
-      return false;
-  return true;
-}
-
-/// The first tensor that one layer of a weight is made of.
-static std::string firstTensor(WeightOp weight, int64_t layer) {
+std::string driver::firstTensor(WeightOp weight, int64_t layer) {
   auto first = *weight.getSources().getAsRange<WeightSourceAttr>().begin();
   return substituteLayer(first.getTensor().str(), layer);
-}
-
-/// Calls `work` with 0 to `count` - 1, on the threads of the options.
-static void forEachLayer(const Options &options, size_t count,
-                         function_ref<void(size_t)> work) {
-  std::atomic<size_t> next{0};
-  auto share = [&] {
-    for (size_t i; (i = next++) < count;)
-      work(i);
-  };
-  unsigned threads =
-      options.threads ? options.threads : runtime::availableCores();
-  std::vector<std::thread> team;
-  for (unsigned i = 1; i < threads && i < count; ++i)
-    team.emplace_back(share);
-  share();
-  for (std::thread &thread : team)
-    thread.join();
 }
 
 std::optional<std::map<std::string, HeadProducts>>
@@ -304,43 +318,46 @@ driver::measureHeads(const Options &options, Report &report,
   // The matrices that take heads, by symbol and layer.
   std::map<std::string, std::vector<MeasuredLayer>> measured;
   std::vector<std::string> patterns;
-  auto read = [&](WeightOp weight, const Checkpoint &checkpoint) {
+  CalibrationRun run(options, report);
+  if (!run.open())
+    return std::nullopt;
+  for (auto weight : run.getModule().getOps<WeightOp>()) {
     std::vector<MeasuredLayer> layers;
     for (int64_t i = 0; i < weight.getNumLayers(); ++i) {
       auto place = placeOf.find(firstTensor(weight, i));
       if (place == placeOf.end() || weight.getLayerType().getRank() != 2)
-        return true;
+        break;
       MeasuredLayer &layer = layers.emplace_back();
       layer.name = place->second->name;
       int64_t heads = layer.products.heads = place->second->attention->heads;
       layer.products.sums.resize(size_t(heads * heads));
-      layer.rows = weight.getLayerType().getDimSize(0);
-      layer.columns = weight.getLayerType().getDimSize(1);
-      auto values = readMatrix(weight, i, checkpoint, report);
-      if (!values)
-        return false;
-      layer.turned.resize(values->size());
+      WeightRows rows = readRows(weight, i, /*part=*/0, run.getCheckpoint());
+      layer.rows = rows.rows;
+      layer.columns = rows.columns;
+      layer.turned.resize(rows.values.size());
       for (int64_t n = 0; n < layer.rows; ++n)
         for (int64_t k = 0; k < layer.columns; ++k)
           layer.turned[size_t(k * layer.rows + n)] =
-              (*values)[size_t(n * layer.columns + k)];
+              rows.values[size_t(n * layer.columns + k)];
     }
+    if (int64_t(layers.size()) != weight.getNumLayers())
+      continue;
     patterns.push_back(weight.getSymName().str());
     measured[patterns.back()] = std::move(layers);
-    return true;
-  };
+  }
+  auto wants = [&](StringRef weight) { return measured.count(weight.str()); };
   auto add = [&](const SeenInputs &seen) {
-    auto found = measured.find(seen.weight);
-    if (found == measured.end())
-      return;
-    forEachLayer(options, found->second.size(), [&](size_t i) {
-      found->second[i].add(seen.values + int64_t(i) * seen.tokens * seen.width,
-                           seen.tokens);
+    std::vector<MeasuredLayer> &layers = measured.find(seen.weight)->second;
+    run.forEach(layers.size(), [&](size_t i) {
+      layers[i].add(seen.layer(int64_t(i)), seen.tokens);
     });
   };
-  if (!visitWeights(options, report, read) ||
-      runCalibration(options, report, patterns, add) != ExitCode::Success)
+  if (!run.build(patterns))
     return std::nullopt;
+  report.beginStage("calibrating");
+  if (!run.run(wants, add))
+    return std::nullopt;
+  report.endStage();
   std::map<std::string, HeadProducts> result;
   for (auto &[symbol, layers] : measured)
     for (MeasuredLayer &layer : layers)
@@ -383,146 +400,4 @@ driver::chooseLeast(const HeadProducts &products, int64_t keyHeads,
   }
   llvm::sort(gone);
   return gone;
-}
-
-//===----------------------------------------------------------------------===//
-// Inputs
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Products of inputs in a file that has no name any more.
-class ProductsInFile final : public InputProducts {
-public:
-  ~ProductsInFile() override {
-    if (memory)
-      munmap(memory, bytes);
-  }
-
-  void add(const std::string &tensor, int64_t columns) {
-    if (places.insert({tensor, {columns, bytes / sizeof(float)}}).second)
-      bytes += size_t(columns * columns) * sizeof(float);
-  }
-  /// Zeros for all that was added.
-  bool allocate(Report &report);
-  float *find(const std::string &tensor) const {
-    auto place = places.find(tensor);
-    return place == places.end() ? nullptr : memory + place->second.second;
-  }
-  const float *find(const std::string &tensor, int64_t columns) const override {
-    auto place = places.find(tensor);
-    return place == places.end() || place->second.first != columns
-               ? nullptr
-               : memory + place->second.second;
-  }
-  void mirror() {
-    for (auto &[tensor, place] : places)
-      mirrorProducts(place.first, memory + place.second);
-  }
-
-private:
-  /// Columns, and the first number.
-  std::map<std::string, std::pair<int64_t, size_t>> places;
-  float *memory = nullptr;
-  size_t bytes = 0;
-};
-} // namespace
-
-bool ProductsInFile::allocate(Report &report) {
-  SmallString<128> path;
-  int file = -1;
-  std::error_code error =
-      sys::fs::createTemporaryFile("attune-calibration", "", file, path);
-  if (!error) {
-    sys::fs::remove(path);
-    if (ErrorOr<sys::fs::space_info> space =
-            sys::fs::disk_space(sys::path::parent_path(path));
-        space && space->available < bytes)
-      error = std::make_error_code(std::errc::no_space_on_device);
-    else
-      error = sys::fs::resize_file(file, bytes);
-  }
-  if (!error) {
-    void *map =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (map == MAP_FAILED)
-      error = std::error_code(errno, std::generic_category());
-    else
-      memory = static_cast<float *>(map);
-  }
-  if (file >= 0)
-    close(file);
-  if (error)
-    report.fail("--calibrate needs " + std::to_string(bytes >> 20) +
-                    " MiB in a temporary file (TMPDIR): " + error.message(),
-                ExitCode::ResourceLimit);
-  return memory != nullptr;
-}
-
-bool driver::measureInputs(mlir::ModuleOp weights, const Options &options,
-                           Report &report,
-                           std::unique_ptr<InputProducts> &products) {
-  std::set<std::string> wanted;
-  for (auto weight : weights.getOps<WeightOp>()) {
-    StoredForm form = formOf(weight);
-    // A vocabulary in bytes loses little, and is large.
-    if (form.bits == 0 || weight.holdsScales() || weight.getParts() ||
-        factorOf(weight) ||
-        (form.bits == 8 && weight->hasAttr("attune.vocabulary")))
-      continue;
-    // What is of this form already keeps its numbers.
-    auto stored = weight->getAttrOfType<mlir::StringAttr>("attune.stored");
-    if (stored && stored.getValue() == form.text())
-      continue;
-    if (form.areFloats()) {
-      report.fail("--calibrate=" + options.calibrationFile +
-                  " chooses numbers of int4 and int8, and '" +
-                  weight.getSymName().str() + "' becomes " + form.text());
-      return false;
-    }
-    for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer)
-      wanted.insert(firstTensor(weight, layer));
-  }
-  if (wanted.empty()) {
-    // Heads were measured when they were chosen.
-    bool measured = llvm::any_of(weights.getOps<WeightOp>(), keptOf);
-    if (!measured && !options.mayMeasureNothing)
-      report.fail("--calibrate=" + options.calibrationFile +
-                  " has nothing to measure: no matrix becomes int4 or int8 "
-                  "(--quantize=int4) and attention keeps its heads "
-                  "(--prune-heads=40%)");
-    return measured || options.mayMeasureNothing;
-  }
-  auto made = std::make_unique<ProductsInFile>();
-  std::map<std::string, std::vector<std::string>> tensorsOf; // by symbol
-  std::vector<std::string> patterns;
-  auto read = [&](WeightOp weight, const Checkpoint &) {
-    std::vector<std::string> tensors;
-    for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer)
-      tensors.push_back(firstTensor(weight, layer));
-    if (weight.getLayerType().getRank() != 2 || weight.getParts() ||
-        llvm::none_of(tensors, [&](const std::string &tensor) {
-          return wanted.count(tensor);
-        }))
-      return true;
-    for (const std::string &tensor : tensors)
-      made->add(tensor, weight.getLayerType().getDimSize(1));
-    patterns.push_back(weight.getSymName().str());
-    tensorsOf[patterns.back()] = std::move(tensors);
-    return true;
-  };
-  auto add = [&](const SeenInputs &seen) {
-    auto found = tensorsOf.find(seen.weight);
-    if (found == tensorsOf.end())
-      return;
-    forEachLayer(options, found->second.size(), [&](size_t i) {
-      addProducts(seen.values + int64_t(i) * seen.tokens * seen.width,
-                  seen.tokens, seen.width, made->find(found->second[i]));
-    });
-  };
-  if (!visitWeights(options, report, read) || !made->allocate(report) ||
-      runCalibration(options, report, patterns, add) != ExitCode::Success)
-    return false;
-  made->mirror();
-  products = std::move(made);
-  return true;
 }

@@ -9,6 +9,7 @@
 #define ATTUNE_LIB_DRIVER_CALIBRATION_H
 
 #include "HeadChoice.h"
+#include "InMemory.h"
 #include "Options/Options.h"
 #include "Report/Report.h"
 
@@ -21,17 +22,69 @@ namespace attune::driver {
 /// What the layers of one weight multiply, for the tokens of one window.
 struct SeenInputs {
   std::string weight; ///< its symbol, which may stand for several layers
+  int64_t begin = 0;  ///< the window's first token
   int64_t layers = 0, tokens = 0, width = 0;
   const float *values = nullptr; ///< [layers, tokens, width]
+  /// Of a mixture: [layers, tokens, active].
+  const int64_t *experts = nullptr;
+  int64_t active = 0;
+
+  const float *layer(int64_t i) const { return values + i * tokens * width; }
+  const int64_t *expertsOf(int64_t i) const {
+    return experts + i * tokens * active;
+  }
 };
 
-/// Runs the model as its files have it, uncompressed, in this process over the
-/// tokens of `options.calibrationFile`, and shows `visit` what the weights see
-/// whose names `patterns` match, window by window. Memory stays bounded:
-/// windows are shorter where layers are many.
-ExitCode runCalibration(const Options &options, Report &report,
-                        const std::vector<std::string> &patterns,
-                        llvm::function_ref<void(const SeenInputs &)> visit);
+/// Runs of the model as its files have it, uncompressed, in this process over
+/// the tokens of `options.calibrationFile`. Memory beside the weights stays
+/// bounded: tokens come in windows, shorter ones where layers are many. All
+/// functions report errors.
+class CalibrationRun {
+public:
+  CalibrationRun(const Options &options, Report &report);
+
+  /// Reads the model, so that its module and checkpoint are there.
+  bool open();
+  /// As imported, with the entry `forward` alone.
+  mlir::ModuleOp getModule() { return imported->getModule(); }
+  const Checkpoint &getCheckpoint() const { return *checkpoint; }
+  /// Compiles it, to show what weights see whose names `patterns` match.
+  bool build(const std::vector<std::string> &patterns);
+  int64_t countTokens() const { return int64_t(tokens.size()); }
+
+  /// Shows `visit` what weights that it `wants` see, window by window.
+  bool run(llvm::function_ref<bool(llvm::StringRef)> wants,
+           llvm::function_ref<void(const SeenInputs &)> visit);
+  /// From now on these layers have the values of the numbers that were chosen.
+  void roundLayers(const ChosenNumbers &chosen,
+                   llvm::function_ref<bool(WeightOp, int64_t)> layers);
+  /// Calls `work` with 0 to `count` - 1, on the threads of the options.
+  void forEach(size_t count, llvm::function_ref<void(size_t)> work) const;
+
+  std::string progress; ///< in front of what is shown on a terminal
+
+private:
+  unsigned countThreads() const;
+  int64_t chooseWindow();
+  bool showWindow(runtime::Invocation &call, int64_t begin,
+                  llvm::function_ref<bool(llvm::StringRef)> wants,
+                  llvm::function_ref<void(const SeenInputs &)> visit);
+
+  Options plain;
+  Report &report;
+  std::string file;
+  std::optional<ModelSource> source;
+  std::optional<Checkpoint> checkpoint;
+  std::optional<Lowering> imported;
+  InMemoryModel model;
+  const runtime::EntryInfo *entry = nullptr;
+  const runtime::ArgInfo *ids = nullptr;
+  std::vector<int64_t> tokens;
+  std::vector<runtime::Buffer> buffers; ///< of outputs
+};
+
+/// The first tensor that one layer of a weight is made of.
+std::string firstTensor(WeightOp weight, int64_t layer);
 
 /// What the results of the heads of one attention have in common: for heads g
 /// and h, the sum over tokens of the products of what g and h add to the
@@ -59,13 +112,6 @@ measureHeads(const Options &options, Report &report,
 std::optional<HeadRules::Heads> chooseLeast(const HeadProducts &products,
                                             int64_t keyHeads, double share,
                                             std::string &problem);
-
-/// Measures what those matrices of a lowered model multiply that become 4 bits;
-/// `products` stays null if there are none. False after an error, which is
-/// reported. What is measured lies in a file without a name, not in memory that
-/// has to be there.
-bool measureInputs(mlir::ModuleOp weights, const Options &options,
-                   Report &report, std::unique_ptr<InputProducts> &products);
 
 } // namespace attune::driver
 

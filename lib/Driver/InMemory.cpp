@@ -9,7 +9,6 @@
 
 #include "attune/Analysis/ModelStatistics.h"
 #include "attune/Weights/LoraBranches.h"
-#include "attune/Weights/WeightFile.h"
 
 using namespace attune;
 using namespace attune::driver;
@@ -26,7 +25,8 @@ ExitCode driver::reportError(const runtime::Error &error, Report &report) {
 ExitCode InMemoryModel::build(const Options &options, Report &report,
                               const ModelSource &source, Checkpoint *checkpoint,
                               Entries entries, bool fusion) {
-  Lowering lowering(options, report, source, fusion);
+  auto made = std::make_unique<Lowering>(options, report, source, fusion);
+  Lowering &lowering = *made;
   std::optional<ProductBytes> object = lowering.compile(entries, "obj");
   if (!object)
     return lowering.code;
@@ -43,6 +43,8 @@ ExitCode InMemoryModel::build(const Options &options, Report &report,
       weights.pack(lowering.getWeights(), checkpoint, options, report);
   if (packed != ExitCode::Success)
     return packed;
+  if (keepsLowering)
+    this->lowering = std::move(made);
 
   runtime::OpenOptions open;
   open.threads = options.threads;
@@ -55,4 +57,11 @@ ExitCode InMemoryModel::build(const Options &options, Report &report,
     return reportError(error, report);
   report.endStage();
   return ExitCode::Success;
+}
+
+void InMemoryModel::packLayers(
+    const WeightValues &values,
+    llvm::function_ref<bool(WeightOp, int64_t)> wants, Report &report) {
+  attune::packLayers(lowering->getWeights(), values, wants, weights.data(),
+                     report);
 }

@@ -12,6 +12,7 @@
 #include "WeightsForProduct.h"
 
 #include "attune/Runtime/CompiledModel.h"
+#include "attune/Weights/WeightFile.h"
 
 #include <memory>
 #include <optional>
@@ -34,7 +35,14 @@ public:
     return double(weights.size()) - inactiveBytes;
   }
 
+  /// Asked for before `build`: layers can be packed anew.
+  bool keepsLowering = false;
+  void packLayers(const WeightValues &values,
+                  llvm::function_ref<bool(WeightOp, int64_t)> wants,
+                  Report &report);
+
 private:
+  std::unique_ptr<Lowering> lowering; ///< if it is kept
   // In the order they are needed: the last one goes first.
   WeightsInMemory weights;
   std::optional<LoadedModel> code;

@@ -7,7 +7,7 @@
 
 #include "WeightsForProduct.h"
 
-#include "Calibration.h"
+#include "ChosenOnTexts.h"
 
 #include "attune/Analysis/ModelStatistics.h"
 #include "attune/Runtime/ThreadTeam.h"
@@ -115,9 +115,9 @@ static unsigned countThreads(const Options &options) {
 
 static WeightValues makeValues(const Checkpoint *checkpoint,
                                const Options &options, Report &report,
-                               const InputProducts *inputs) {
+                               const ChosenNumbers *chosen) {
   WeightValues values{checkpoint, options.seed, countThreads(options)};
-  values.inputs = inputs;
+  values.chosen = chosen;
   auto start = std::chrono::steady_clock::now();
   values.progress = [&report, start](uint64_t done, uint64_t total) {
     std::chrono::duration<double> passed =
@@ -169,24 +169,17 @@ static void noteLowRank(const WeightReport &done, Report &report) {
   }
 }
 
-/// Reports what results lose of matrices that were rounded with their inputs.
-static void noteCalibrated(const WeightReport &done, Report &report) {
-  for (const WeightReport::Calibrated &some : done.calibrated)
-    report.note({}, "'" + some.name + "' in " + some.kind +
-                        ": its results over the texts "
-                        "of --calibrate are off by " +
-                        listErrors(some.errors) + " instead of " +
-                        listErrors(some.nearest) + " (root mean square" +
-                        (some.errors.size() > 1 ? ", layer by layer)" : ")"));
-}
-
-/// Measures what matrices multiply that become few bits, if texts are given.
+/// Chooses numbers for what becomes few bits, if texts are given.
 static bool calibrate(mlir::ModuleOp weights, const Checkpoint *checkpoint,
                       const Options &options, Report &report,
-                      std::unique_ptr<InputProducts> &inputs) {
+                      std::unique_ptr<ChosenOnTexts> &chosen) {
   if (options.calibrationFile.empty() || !checkpoint)
     return true;
-  return measureInputs(weights, options, report, inputs);
+  if (!chooseOnTexts(weights, options, report, chosen))
+    return false;
+  if (chosen)
+    chosen->note(report);
+  return true;
 }
 
 /// Reports the tensors that the checkpoint keeps in few bits.
@@ -228,16 +221,15 @@ ExitCode driver::appendProductWeights(mlir::ModuleOp weights,
                            " on disk, but only " +
                            formatBytes(space->available) + " are free",
                        ExitCode::ResourceLimit);
-  std::unique_ptr<InputProducts> inputs;
-  if (!calibrate(weights, checkpoint, options, report, inputs))
+  std::unique_ptr<ChosenOnTexts> chosen;
+  if (!calibrate(weights, checkpoint, options, report, chosen))
     return ExitCode::BadInput;
   std::optional<WeightReport> done = appendWeights(
-      weights, makeValues(checkpoint, options, report, inputs.get()), path,
+      weights, makeValues(checkpoint, options, report, chosen.get()), path,
       report);
   if (!done)
     return ExitCode::BadInput;
   note(*done, report);
-  noteCalibrated(*done, report);
   noteEncoded(*done, report);
   noteLowRank(*done, report);
   if (checkpoint && done->lowRank.empty() && options.lowRank &&
@@ -284,12 +276,12 @@ ExitCode WeightsInMemory::pack(mlir::ModuleOp weights,
   // Decoding streams all of it: with pages of 4 KiB it is a fifth slower.
   madvise(map, std::max<int64_t>(bytes, 1), MADV_HUGEPAGE);
   memory = static_cast<uint8_t *>(map);
-  std::unique_ptr<InputProducts> inputs;
-  if (!calibrate(weights, checkpoint, options, report, inputs))
+  std::unique_ptr<ChosenOnTexts> chosen;
+  if (!calibrate(weights, checkpoint, options, report, chosen))
     return ExitCode::BadInput;
   report.beginStage("packing weights");
   std::optional<WeightReport> done = packWeights(
-      weights, makeValues(checkpoint, options, report, inputs.get()), memory,
+      weights, makeValues(checkpoint, options, report, chosen.get()), memory,
       report);
   if (!done)
     return ExitCode::BadInput;

@@ -42,7 +42,7 @@ public:
   /// Without a checkpoint the values are random, from the seed.
   ExitCode pack(mlir::ModuleOp weights, const Checkpoint *checkpoint,
                 const Options &options, Report &report);
-  const void *data() const { return memory; }
+  uint8_t *data() { return memory; }
   uint64_t size() const { return bytes; }
 
 private:

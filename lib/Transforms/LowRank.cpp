@@ -249,15 +249,13 @@ std::optional<int64_t> MatrixRanks::find(WeightOp weight, double error,
       << weight.getSources() << weight.getTensorType() << error;
   if (auto known = ranks.find(key); known != ranks.end())
     return known->second;
+  failed = !checkWeight(weight, checkpoint, diags);
+  if (failed)
+    return std::nullopt;
   std::optional<int64_t> rank = step;
   for (int64_t layer = 0; rank && layer < weight.getNumLayers(); ++layer) {
-    auto values = readMatrix(weight, layer, checkpoint, diags);
-    if (!values) {
-      failed = true;
-      return std::nullopt;
-    }
-    ArrayRef<int64_t> shape = weight.getLayerType().getShape();
-    auto here = findRank(values->data(), shape[0], shape[1], error, step, most);
+    WeightRows w = readRows(weight, layer, /*part=*/0, checkpoint);
+    auto here = findRank(w.values.data(), w.rows, w.columns, error, step, most);
     rank = here ? std::optional<int64_t>(std::max(*rank, *here)) : here;
   }
   ranks[key] = rank;

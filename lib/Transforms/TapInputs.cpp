@@ -1,4 +1,4 @@
-//===- TapInputs.cpp - What linear layers multiply, as outputs --*- C++ -*-===//
+//===- TapInputs.cpp - What layers multiply, as outputs ---------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,11 +23,31 @@ namespace attune {
 #include "attune/Transforms/Passes.h.inc"
 
 namespace {
-/// The linear layers of a function by their weights, in order.
-using Taps = llvm::MapVector<WeightOp, LinearOp>;
+/// What of a weight's layer becomes an output.
+enum Seen : unsigned { Input, Experts };
+/// One of that; its weight is the first stack of a mixture.
+using Tap = std::pair<WeightOp, unsigned>;
 
-/// Values of an entry on their way to its end, by the weight that they are of.
-using Carried = llvm::MapVector<WeightOp, Value>;
+/// The layers of a function, in order.
+using Taps = llvm::MapVector<Tap, Operation *>;
+/// Outputs that functions have, in order.
+using TapTypes = llvm::MapVector<Tap, RankedTensorType>;
+/// Values of an entry on their way to its end.
+using Carried = llvm::MapVector<Tap, Value>;
+
+/// The matrix that a layer multiplies by first; null: it is none of these.
+Value matrixOf(Operation *op) {
+  if (auto linear = dyn_cast<LinearOp>(op))
+    return linear.getWeight();
+  auto mixture = dyn_cast<MoEOp>(op);
+  return mixture ? mixture.getUp() : Value();
+}
+
+Value seenBy(Operation *op, unsigned what) {
+  if (auto mixture = dyn_cast<MoEOp>(op))
+    return what == Experts ? mixture.getExperts() : mixture.getInput();
+  return cast<LinearOp>(op).getInput();
+}
 
 struct TapInputs final : impl::TapInputsBase<TapInputs> {
   using Base::Base;
@@ -59,45 +79,49 @@ private:
     Taps taps;
     // In an entry's loops calls alone are followed.
     bool isEntry = func->hasAttr("attune.entry");
-    func.walk([&](LinearOp linear) {
-      if (isEntry && linear->getParentOp() != func)
+    func.walk([&](Operation *op) {
+      Value matrix = matrixOf(op);
+      if (!matrix || (isEntry && op->getParentOp() != func))
         return;
-      auto get = linear.getWeight().getDefiningOp<WeightGetOp>();
+      auto get = matrix.getDefiningOp<WeightGetOp>();
       auto weight =
           get ? symbols.lookup<WeightOp>(get.getWeight()) : WeightOp();
-      auto input = cast<RankedTensorType>(linear.getInput().getType());
-      if (!weight || input.getRank() != 3 || taps.count(weight))
+      auto input = cast<RankedTensorType>(seenBy(op, Input).getType());
+      if (!weight || input.getRank() != 3 || taps.count({weight, Input}))
         return;
       bool wanted = patterns.empty();
       for (int64_t i = 0; !wanted && i < weight.getNumLayers(); ++i)
         wanted = patterns.lookup(namesOfLayer(weight, i));
-      if (wanted)
-        taps.insert({weight, linear});
+      if (!wanted)
+        return;
+      taps.insert({{weight, Input}, op});
+      if (isa<MoEOp>(op))
+        taps.insert({{weight, Experts}, op});
     });
     return taps;
   }
 
-  static RankedTensorType typeOf(WeightOp weight, LinearOp linear) {
-    auto input = cast<RankedTensorType>(linear.getInput().getType());
-    return RankedTensorType::get({weight.getNumLayers(), ShapedType::kDynamic,
-                                  ShapedType::kDynamic,
-                                  input.getShape().back()},
-                                 input.getElementType());
+  static RankedTensorType typeOf(Tap tap, Operation *op) {
+    auto seen = cast<RankedTensorType>(seenBy(op, tap.second).getType());
+    return RankedTensorType::get({tap.first.getNumLayers(),
+                                  ShapedType::kDynamic, ShapedType::kDynamic,
+                                  seen.getShape().back()},
+                                 seen.getElementType());
   }
 
-  /// Writes the input of a layer into its place.
-  static Value store(LinearOp linear, Value dest) {
-    OpBuilder b(linear);
-    Location loc = linear.getLoc();
-    Value input = linear.getInput();
-    auto get = linear.getWeight().getDefiningOp<WeightGetOp>();
+  /// Writes what a layer sees into its place.
+  static Value store(Tap tap, Operation *op, Value dest) {
+    OpBuilder b(op);
+    Location loc = op->getLoc();
+    Value seen = seenBy(op, tap.second);
+    auto get = matrixOf(op).getDefiningOp<WeightGetOp>();
     SmallVector<OpFoldResult> sizes = {b.getIndexAttr(1)},
                               offsets(4, b.getIndexAttr(0)),
                               strides(4, b.getIndexAttr(1));
-    llvm::append_range(sizes, tensor::getMixedSizes(b, loc, input));
+    llvm::append_range(sizes, tensor::getMixedSizes(b, loc, seen));
     if (Value layer = get.getLayer())
       offsets[0] = layer;
-    return tensor::InsertSliceOp::create(b, loc, input, dest, offsets, sizes,
+    return tensor::InsertSliceOp::create(b, loc, seen, dest, offsets, sizes,
                                          strides);
   }
 
@@ -109,12 +133,12 @@ private:
     if (taps.empty())
       return;
     Operation *result = func.getBody().back().getTerminator();
-    for (auto [weight, linear] : taps) {
-      RankedTensorType type = typeOf(weight, linear);
-      Value dest = func.getBody().addArgument(type, linear.getLoc());
-      Value stored = store(linear, dest);
+    for (auto [tap, op] : taps) {
+      RankedTensorType type = typeOf(tap, op);
+      Value dest = func.getBody().addArgument(type, op->getLoc());
+      Value stored = store(tap, op, dest);
       result->insertOperands(result->getNumOperands(), stored);
-      tapsOf[func].insert({weight, type});
+      tapsOf[func].insert({tap, type});
     }
     func.setFunctionType(FunctionType::get(
         func.getContext(), func.getBody().front().getArgumentTypes(),
@@ -122,11 +146,11 @@ private:
   }
 
   /// All that calls in a block write to.
-  void collect(Block &block, llvm::MapVector<WeightOp, RankedTensorType> &all) {
+  void collect(Block &block, TapTypes &all) {
     block.walk([&](func::CallOp call) {
       auto callee = getOperation().lookupSymbol<func::FuncOp>(call.getCallee());
-      for (auto [weight, type] : tapsOf.lookup(callee))
-        all.insert({weight, type});
+      for (auto [tap, type] : tapsOf.lookup(callee))
+        all.insert({tap, type});
     });
   }
 
@@ -146,8 +170,8 @@ private:
     if (taps == tapsOf.end())
       return;
     SmallVector<Value> operands(call.getOperands());
-    for (auto [weight, type] : taps->second)
-      operands.push_back(carried[weight]);
+    for (auto [tap, type] : taps->second)
+      operands.push_back(carried[tap]);
     OpBuilder b(call);
     auto other = func::CallOp::create(b, call.getLoc(), callee, operands);
     unsigned before = call.getNumResults();
@@ -158,14 +182,14 @@ private:
   }
 
   void threadLoop(scf::ForOp loop, Carried &carried) {
-    llvm::MapVector<WeightOp, RankedTensorType> inside;
+    TapTypes inside;
     collect(*loop.getBody(), inside);
     if (inside.empty())
       return;
     IRRewriter rewriter(loop);
     SmallVector<Value> inits;
-    for (auto [weight, type] : inside)
-      inits.push_back(carried[weight]);
+    for (auto [tap, type] : inside)
+      inits.push_back(carried[tap]);
     unsigned before = loop.getNumResults();
     FailureOr<LoopLikeOpInterface> wider = loop.replaceWithAdditionalYields(
         rewriter, inits, /*replaceInitOperandUsesInLoop=*/false,
@@ -186,13 +210,13 @@ private:
 
   LogicalResult tapEntry(func::FuncOp func, SymbolTable &symbols,
                          NameRules<bool> &patterns) {
-    llvm::MapVector<WeightOp, RankedTensorType> all;
+    TapTypes all;
     Block &body = func.getBody().front();
     collect(body, all);
     Taps own = findTaps(func, symbols, patterns);
     own.remove_if([&](auto &tap) { return all.count(tap.first); });
-    for (auto [weight, linear] : own)
-      all.insert({weight, typeOf(weight, linear)});
+    for (auto [tap, op] : own)
+      all.insert({tap, typeOf(tap, op)});
     if (all.empty())
       return success();
     // Sequences and their tokens, as of the first input.
@@ -212,27 +236,29 @@ private:
     OpBuilder b(&body, body.begin());
     Location loc = func.getLoc();
     Carried carried;
-    for (auto [weight, type] : all) {
+    for (auto [tap, type] : all) {
       SmallVector<Value> sizes;
       for (int64_t dim = 0; dim < 2; ++dim)
         sizes.push_back(tensor::DimOp::create(b, loc, ids, dim));
-      carried[weight] = tensor::EmptyOp::create(b, loc, type, sizes);
+      carried[tap] = tensor::EmptyOp::create(b, loc, type, sizes);
     }
     thread(body, carried);
-    for (auto [weight, linear] : own)
-      carried[weight] = store(linear, carried[weight]);
+    for (auto [tap, op] : own)
+      carried[tap] = store(tap, op, carried[tap]);
     Operation *result = body.getTerminator();
     unsigned number = result->getNumOperands();
     SmallVector<Type> types;
     SmallVector<DictionaryAttr> attributes;
-    for (auto [weight, value] : carried) {
+    for (auto [tap, value] : carried) {
       result->insertOperands(result->getNumOperands(), value);
       auto type = cast<RankedTensorType>(value.getType());
       types.push_back(type);
       NamedAttrList list;
       list.set("attune.kind", b.getStringAttr("output"));
-      list.set("attune.name",
-               b.getStringAttr(WeightOp(weight).getSymName() + ".input"));
+      list.set(
+          "attune.name",
+          b.getStringAttr(WeightOp(tap.first).getSymName() +
+                          (tap.second == Experts ? ".experts" : ".input")));
       list.set(
           "attune.shape",
           b.getArrayAttr({b.getI64IntegerAttr(type.getDimSize(0)), names[0],
@@ -246,7 +272,7 @@ private:
     return success();
   }
 
-  DenseMap<func::FuncOp, llvm::MapVector<WeightOp, RankedTensorType>> tapsOf;
+  DenseMap<func::FuncOp, TapTypes> tapsOf;
 };
 } // namespace
 } // namespace attune

@@ -11,50 +11,40 @@
 
 namespace attune {
 
-const RoundedMatrix &CalibratedMatrix::get() {
-  std::call_once(once, [&] {
-    std::vector<float> values = whole->values();
-    int64_t columns = whole->columns, all = whole->wholeColumns;
-    std::vector<float> part;
-    const float *seen = products;
-    // Heads that were pruned give no inputs.
-    if (columns != all) {
-      part.resize(size_t(columns * columns));
-      for (int64_t i = 0; i < columns; ++i)
-        for (int64_t j = 0; j < columns; ++j)
-          part[size_t(i * columns + j)] =
-              products[whole->wholeColumnOf(i).first * all +
-                       whole->wholeColumnOf(j).first];
-      seen = part.data();
-    }
-    rounded =
-        roundCompensating(values.data(), whole->rows, columns, seen, form);
-  });
-  return rounded;
+/// The inverse of `wholes`, which numbers of [0, count) are.
+static std::vector<int64_t> placesOf(const std::vector<int64_t> &wholes,
+                                     int64_t parts, int64_t count) {
+  if (parts == count)
+    return {};
+  std::vector<int64_t> places(size_t(count), -1);
+  for (size_t i = 0; i < wholes.size(); ++i)
+    places[size_t(wholes[i])] = int64_t(i);
+  return places;
 }
 
-void CalibratedMatrix::release() {
-  rounded.numbers = {};
-  rounded.scales = {};
-}
+CalibratedEncoding::CalibratedEncoding(const ChosenMatrix &matrix, int64_t rows,
+                                       int64_t columns)
+    : matrix(matrix), columns(columns),
+      rowPlaces(placesOf(matrix.rowsOf, matrix.rows, rows)),
+      columnPlaces(placesOf(matrix.columnsOf, matrix.columns, columns)) {}
 
 void CalibratedEncoding::decode(const CheckpointTensor &, int64_t first,
                                 int64_t count, float *out) const {
-  const RoundedMatrix &rounded = matrix->get();
-  int64_t group = matrix->getForm().group;
   for (int64_t i = first; i < first + count; ++i) {
-    auto [scale, zero] = rounded.scales[size_t(i / group)];
-    *out++ = scale * (float(rounded.numbers[size_t(i)]) - zero);
+    int64_t row = i / columns, column = i % columns;
+    if (!rowPlaces.empty())
+      row = rowPlaces[size_t(row)];
+    if (!columnPlaces.empty())
+      column = columnPlaces[size_t(column)];
+    *out++ = row < 0 || column < 0 ? 0 : matrix.valueAt(row, column);
   }
 }
 
 GroupScale CalibratedEncoding::readGroup(const CheckpointTensor &,
                                          int64_t first,
                                          uint8_t *numbers) const {
-  const RoundedMatrix &rounded = matrix->get();
-  int64_t group = matrix->getForm().group;
-  std::copy_n(&rounded.numbers[size_t(first)], group, numbers);
-  return rounded.scales[size_t(first / group)];
+  std::copy_n(matrix.numbers + first, matrix.form.group, numbers);
+  return matrix.scales[first / matrix.form.group];
 }
 
 } // namespace attune

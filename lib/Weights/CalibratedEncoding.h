@@ -8,56 +8,34 @@
 #ifndef ATTUNE_LIB_WEIGHTS_CALIBRATEDENCODING_H
 #define ATTUNE_LIB_WEIGHTS_CALIBRATEDENCODING_H
 
-#include "WeightPacker.h"
-#include "attune/Weights/CompensatedRounding.h"
+#include "attune/Weights/ChosenNumbers.h"
 #include "attune/Weights/TensorEncoding.h"
 
-#include <memory>
-#include <mutex>
+#include <vector>
 
 namespace attune {
 
-/// One layer of a matrix in few bits.
-class CalibratedMatrix final : public SharedResult {
-public:
-  /// `whole` is read row by row as f32; `products` are those of all columns of
-  /// the matrix that it is a part of, and outlive this.
-  CalibratedMatrix(std::unique_ptr<PackedMatrix> whole, const float *products,
-                   const StoredForm &form)
-      : whole(std::move(whole)), products(products), form(form) {}
-
-  const RoundedMatrix &get();
-
-  // After the last task.
-  const RoundedMatrix &getErrors() const { return rounded; }
-  const StoredForm &getForm() const { return form; }
-  const PackedMatrix &getWhole() const { return *whole; }
-
-private:
-  void release() override;
-
-  std::unique_ptr<PackedMatrix> whole;
-  const float *products;
-  StoredForm form;
-  std::once_flag once;
-  RoundedMatrix rounded;
-};
-
-/// Its numbers and scales as a tensor.
+/// The numbers and scales of a matrix as a tensor.
 struct CalibratedEncoding final : TensorEncoding {
-  explicit CalibratedEncoding(std::shared_ptr<CalibratedMatrix> matrix)
-      : matrix(std::move(matrix)) {}
+  /// Of [rows, columns], of which the numbers may be a part: zeros else.
+  CalibratedEncoding(const ChosenMatrix &matrix, int64_t rows, int64_t columns);
 
   const char *name() const override { return "calibrated"; }
   bool isQuantized() const override { return false; }
   void decode(const CheckpointTensor &, int64_t first, int64_t count,
               float *out) const override;
-  StoredForm form() const override { return matrix->getForm(); }
+  StoredForm form() const override { return matrix.form; }
   GroupScale readGroup(const CheckpointTensor &, int64_t first,
                        uint8_t *numbers) const override;
 
-  std::shared_ptr<CalibratedMatrix> matrix;
+  const ChosenMatrix &matrix;
   CheckpointTensor tensor; ///< that has this encoding
+
+private:
+  int64_t columns;
+  /// Where rows and columns are among the numbers; -1: nowhere. Empty: where
+  /// they are.
+  std::vector<int64_t> rowPlaces, columnPlaces;
 };
 
 } // namespace attune

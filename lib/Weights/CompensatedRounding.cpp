@@ -90,13 +90,9 @@ static Floats factorInverse(const Doubles &h) {
   return Doubles(second.matrixU()).cast<float>();
 }
 
-/// The root mean square of what results lose by `off`, by that of all.
-static double errorOf(const Floats &off, const Floats &w, const Floats &h) {
-  auto power = [&](const Floats &m) {
-    return double((m * h).cwiseProduct(m).cast<double>().sum());
-  };
-  double total = power(w);
-  return total > 0 ? std::sqrt(std::max(power(off), 0.0) / total) : 0;
+/// The sum of squares of the results of `m`.
+static double powerOf(const Floats &m, const Floats &h) {
+  return std::max(double((m * h).cwiseProduct(m).cast<double>().sum()), 0.0);
 }
 
 namespace {
@@ -223,8 +219,8 @@ RoundedMatrix roundCompensating(const float *matrix, int64_t rows,
                   &kept(row, 0))
         .run(w.row(row));
   seen = h;
-  result.error = errorOf(w - kept, w, seen);
-  result.nearestError = errorOf(w - plain, w, seen);
+  result.loss = {powerOf(w - kept, seen), powerOf(w - plain, seen),
+                 powerOf(w, seen)};
   result.lost = double((w - kept).squaredNorm());
   result.total = double(w.squaredNorm());
   return result;
@@ -235,6 +231,16 @@ void addProducts(const float *inputs, int64_t rows, int64_t columns,
   Eigen::Map<const Floats> x(inputs, rows, columns);
   Eigen::Map<Floats> sum(products, columns, columns);
   sum.selfadjointView<Eigen::Lower>().rankUpdate(x.transpose());
+}
+
+std::vector<float> multiplyRows(const float *inputs, int64_t rows,
+                                int64_t columns, const float *matrix,
+                                int64_t results) {
+  std::vector<float> out(size_t(rows * results));
+  Eigen::Map<Floats>(out.data(), rows, results).noalias() =
+      Eigen::Map<const Floats>(inputs, rows, columns) *
+      Eigen::Map<const Floats>(matrix, results, columns).transpose();
+  return out;
 }
 
 void mirrorProducts(int64_t columns, float *products) {

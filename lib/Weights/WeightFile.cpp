@@ -13,6 +13,7 @@
 #include "Attune/AttunePanels.h"
 #include "CalibratedEncoding.h"
 #include "FactorEncoding.h"
+#include "ModuleWeights.h"
 #include "WeightPacker.h"
 #include "attune/Runtime/WeightSection.h"
 
@@ -31,154 +32,6 @@ using namespace mlir;
 namespace attune {
 
 //===----------------------------------------------------------------------===//
-// The weights of the module
-//===----------------------------------------------------------------------===//
-
-/// The number of rows before packing, if that was noted.
-static std::optional<int64_t> notedRows(WeightOp weight) {
-  auto rows = weight->getAttrOfType<IntegerAttr>("attune.rows");
-  return rows ? std::optional<int64_t>(rows.getInt()) : std::nullopt;
-}
-
-/// Rows that a packed weight may have fewer than its panels hold.
-static int64_t maxPadding(WeightOp weight) {
-  std::optional<int64_t> width = weight.getPanelWidth();
-  if (!width || notedRows(weight))
-    return 0;
-  return (*width - 1) * (weight.getGated() ? 2 : 1);
-}
-
-/// The matrix of one part of one layer before it was packed; unless its rows
-/// are noted it has those of the padding, too. Of a weight that ranks share it
-/// is one rank's part.
-static std::vector<int64_t> unpackedShape(WeightOp weight) {
-  ArrayRef<int64_t> shape = weight.getPartType().getShape();
-  std::optional<int64_t> width = weight.getPanelWidth();
-  std::vector<int64_t> result(shape.begin(), shape.end());
-  if (width && !shape.empty()) {
-    result = {notedRows(weight).value_or(shape[0] * *width)};
-    if (shape.size() > 2)
-      result.push_back(shape[1] * weight.getColumnsSideBySide());
-  }
-  if (weight.holdsScales())
-    result.back() =
-        result.back() / (weight.hasZeros() ? 2 : 1) * *weight.getGroup();
-  return result;
-}
-
-/// The matrix that its sources are: itself, what it is a factor or a part of,
-/// or of a weight that ranks share the parts of all.
-static std::vector<int64_t> sourceShape(WeightOp weight) {
-  if (std::optional<Factor> factor = factorOf(weight))
-    return {factor->rows, factor->columns};
-  std::vector<int64_t> shape = unpackedShape(weight);
-  auto widen = [&](int64_t rows, int64_t columns) {
-    shape[0] = rows;
-    if (shape.size() > 1)
-      shape = {rows, columns};
-  };
-  std::optional<WeightCut> cut = getCut(weight);
-  if (cut && !cut->cutsParts)
-    widen(cut->wholeRows, cut->wholeColumns);
-  if (std::optional<KeptPart> kept = keptOf(weight))
-    widen(kept->wholeRows, kept->wholeColumns);
-  return shape;
-}
-
-static SourceLocation toSource(Location loc,
-                               const std::shared_ptr<const SourceFile> &file) {
-  SourceLocation where;
-  auto place = loc->findInstanceOf<FileLineColLoc>();
-  if (!place)
-    return where;
-  if (file && file->path == place.getFilename().getValue()) {
-    where.file = file;
-  } else {
-    auto other = std::make_shared<SourceFile>();
-    other->path = place.getFilename().str();
-    where.file = other;
-  }
-  where.line = place.getLine();
-  where.column = place.getColumn();
-  return where;
-}
-
-/// Where one part of one layer comes from; its step is not applied.
-static std::vector<spec::WeightSource> sourcesOf(WeightOp weight, int64_t layer,
-                                                 int64_t part) {
-  std::vector<spec::WeightSource> result;
-  for (auto source : weight.getSources().getAsRange<WeightSourceAttr>())
-    result.push_back(
-        {substitutePart(substituteLayer(source.getTensor().str(), layer), part),
-         source.getTransposed(), source.getBegin(), source.getEnd(),
-         source.getStride(), source.getCount(), source.getStep()});
-  return result;
-}
-
-/// How many parts all ranks have together.
-static int64_t countAllParts(WeightOp weight) {
-  std::optional<WeightCut> cut = getCut(weight);
-  return cut && cut->cutsParts ? cut->wholeRows : weight.getNumParts();
-}
-
-static bool partsShareTensors(WeightOp weight) {
-  auto sources = weight.getSources().getAsRange<WeightSourceAttr>();
-  return llvm::any_of(
-      sources, [](WeightSourceAttr source) { return source.getStep() != 0; });
-}
-
-static void addNeeded(WeightOp weight,
-                      const std::shared_ptr<const SourceFile> &file,
-                      std::vector<NeededWeight> &needed) {
-  for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
-    // Parts of one tensor are wanted as that tensor, whole.
-    if (partsShareTensors(weight)) {
-      for (auto [i, source] : llvm::enumerate(
-               weight.getSources().getAsRange<WeightSourceAttr>())) {
-        NeededWeight &entry = needed.emplace_back();
-        entry.name = substituteLayer(weight.getSymName().str(), layer);
-        entry.shape = sourceShape(weight);
-        bool columns = source.getTransposed() && entry.shape.size() > 1;
-        entry.shape[columns ? 1 : 0] = source.getStep() * countAllParts(weight);
-        entry.sources = {sourcesOf(weight, layer, 0)[i]};
-        entry.sources[0].begin = 0;
-        entry.sources[0].end = -1;
-        entry.location = toSource(weight.getLoc(), file);
-      }
-      continue;
-    }
-    int64_t numParts = countAllParts(weight);
-    for (int64_t part = 0; part < numParts; ++part) {
-      NeededWeight &entry = needed.emplace_back();
-      entry.name = substituteLayer(weight.getSymName().str(), layer);
-      if (numParts > 1)
-        entry.name += "." + std::to_string(part);
-      entry.shape = sourceShape(weight);
-      std::optional<WeightCut> cut = getCut(weight);
-      bool whole =
-          !factorOf(weight) && (!cut || cut->cutsParts) && !keptOf(weight);
-      entry.padding = whole ? maxPadding(weight) : 0;
-      entry.sources = sourcesOf(weight, layer, part);
-      entry.location = toSource(weight.getLoc(), file);
-    }
-  }
-}
-
-static std::vector<NeededWeight>
-neededWeights(ModuleOp module, const std::shared_ptr<const SourceFile> &file) {
-  std::vector<NeededWeight> needed;
-  for (auto weight : module.getOps<WeightOp>())
-    addNeeded(weight, file, needed);
-  return needed;
-}
-
-bool checkWeights(ModuleOp module, const Checkpoint &checkpoint,
-                  DiagnosticEngine &diags,
-                  std::shared_ptr<const SourceFile> file) {
-  return checkWeights(neededWeights(module, file), checkpoint, diags);
-}
-
-//===----------------------------------------------------------------------===//
 // The plan
 //===----------------------------------------------------------------------===//
 
@@ -193,8 +46,10 @@ struct Task {
 /// Everything to be packed, cut into tasks of about a megabyte.
 class Plan {
 public:
+  /// Of the layers that `wants` says, of all if there is none.
   bool build(ModuleOp module, const WeightValues &values,
-             DiagnosticEngine &diags);
+             DiagnosticEngine &diags,
+             function_ref<bool(WeightOp, int64_t)> wants = nullptr);
   /// Calls `sink(offset, bytes, size)` for every task's packed bytes, from
   /// several threads; it says whether to go on. With `blob` the bytes are
   /// packed in place and the sink is not called.
@@ -213,10 +68,10 @@ private:
                                              int64_t part, int64_t rank,
                                              const WeightValues &values);
 
-  /// Puts numbers that were rounded with the layer's inputs in place of a
-  /// matrix that is to be rounded.
-  void calibrate(PackedMatrix &matrix, WeightOp weight, int64_t layer,
-                 const WeightValues &values);
+  /// Puts numbers that a calibration chose in place of a matrix that is to be
+  /// rounded, or whose values are to be those.
+  void choose(PackedMatrix &matrix, WeightOp weight, int64_t layer,
+              int64_t part, const WeightValues &values);
 
   /// Adds a factor of what the sources give.
   void addFactor(PackedMatrix &matrix, WeightOp weight, int64_t layer,
@@ -232,11 +87,9 @@ private:
   };
   std::vector<LowRank> lowRank;
   std::vector<std::unique_ptr<FactorEncoding>> factors;
-  /// Matrices that are rounded with their inputs, the same way.
-  std::map<std::string, std::shared_ptr<CalibratedMatrix>> calibrated;
-  std::vector<std::pair<std::string, std::shared_ptr<CalibratedMatrix>>>
-      calibratedLayers;
   std::vector<std::unique_ptr<CalibratedEncoding>> roundings;
+  /// The numbers that were chosen and are used.
+  std::map<const ChosenMatrix *, std::string> chosen;
   /// One flag for each weight.
   std::vector<std::pair<std::string, std::unique_ptr<std::atomic<bool>>>>
       overflows;
@@ -348,37 +201,18 @@ void Plan::addFactor(PackedMatrix &matrix, WeightOp weight, int64_t layer,
   factors.push_back(std::move(encoding));
 }
 
-void Plan::calibrate(PackedMatrix &matrix, WeightOp weight, int64_t layer,
-                     const WeightValues &values) {
-  bool rounds = matrix.group && !matrix.form().areFloats() &&
-                values.checkpoint && values.inputs && !factorOf(weight) &&
-                !getCut(weight) && weight.getNumParts() == 1;
-  if (!rounds || llvm::any_of(matrix.pieces, [&](const PackPiece &piece) {
-        return matrix.keeps(piece);
-      }))
+void Plan::choose(PackedMatrix &matrix, WeightOp weight, int64_t layer,
+                  int64_t part, const WeightValues &values) {
+  bool rounds = matrix.group || values.asRounded;
+  if (!rounds || !values.checkpoint || !values.chosen || factorOf(weight) ||
+      getCut(weight))
     return;
-  std::vector<spec::WeightSource> sources = sourcesOf(weight, layer, 0);
-  const float *products =
-      values.inputs->find(sources.front().tensor, matrix.wholeColumns);
-  if (!products)
+  const ChosenMatrix *numbers =
+      values.chosen->find(chosenKey(weight, layer, part));
+  if (!numbers || (matrix.group && !(numbers->form == matrix.form())))
     return;
-  std::string key;
-  llvm::raw_string_ostream(key)
-      << weight.getSources() << '#' << layer << '#' << matrix.form().text();
-  std::shared_ptr<CalibratedMatrix> &known = calibrated[key];
-  if (!known) {
-    auto whole = std::make_unique<PackedMatrix>(matrix);
-    whole->panelWidth = whole->group = 0;
-    whole->gated = whole->pairs = whole->scales = false;
-    whole->bits = 8;
-    whole->numBands = whole->rows;
-    known = std::make_shared<CalibratedMatrix>(std::move(whole), products,
-                                               matrix.form());
-    StringRef name = weight.getSymName();
-    name.consume_back(".scales");
-    calibratedLayers.emplace_back(name.str(), known);
-  }
-  auto encoding = std::make_unique<CalibratedEncoding>(known);
+  auto encoding = std::make_unique<CalibratedEncoding>(*numbers, matrix.rows,
+                                                       matrix.columns);
   CheckpointTensor &tensor = encoding->tensor;
   tensor.name = weight.getSymName().str();
   tensor.dtype = runtime::DType::F32;
@@ -393,7 +227,7 @@ void Plan::calibrate(PackedMatrix &matrix, WeightOp weight, int64_t layer,
   matrix.firstColumn = 0;
   matrix.wholeColumns = matrix.columns;
   matrix.keptColumns.clear();
-  matrix.shared = known.get();
+  chosen.insert({numbers, numbers->form.kind()});
   roundings.push_back(std::move(encoding));
 }
 
@@ -469,7 +303,7 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
   if (const auto *ranges =
           left ? KeptPart::ofLayer(left->rows, layer) : nullptr)
     matrix->keepRows({ranges->begin(), ranges->end()});
-  calibrate(*matrix, weight, layer, values);
+  choose(*matrix, weight, layer, part, values);
   if (matrix->gated && matrix->rows % 2) {
     weight.emitOpError("interleaves two halves, but has ")
         << matrix->rows << " rows";
@@ -513,13 +347,14 @@ bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part, int64_t rank,
 }
 
 bool Plan::build(ModuleOp module, const WeightValues &values,
-                 DiagnosticEngine &diags) {
+                 DiagnosticEngine &diags,
+                 function_ref<bool(WeightOp, int64_t)> wants) {
   FailureOr<WeightLayout> places = layoutWeights(module);
   if (failed(places))
     return false;
   layout = std::move(*places);
   totalBytes = layout.totalBytes;
-  if (values.checkpoint &&
+  if (values.checkpoint && !wants &&
       !checkWeights(neededWeights(module, nullptr), *values.checkpoint, diags,
                     /*complete=*/false))
     return false;
@@ -528,10 +363,13 @@ bool Plan::build(ModuleOp module, const WeightValues &values,
                            std::make_unique<std::atomic<bool>>(false));
     std::optional<WeightCut> cut = getCut(weight);
     for (int64_t rank = 0; rank < (cut ? cut->numRanks() : 1); ++rank)
-      for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer)
+      for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer) {
+        if (wants && !wants(weight, layer))
+          continue;
         for (int64_t part = 0; part < weight.getNumParts(); ++part)
           if (!addPart(weight, layer, part, rank, values))
             return false;
+      }
   }
   // What is computed for several weights is packed at one time.
   std::map<const SharedResult *, size_t> firstOf;
@@ -616,16 +454,10 @@ static void count(const PackedMatrix &matrix, const PackPiece &piece,
 }
 
 WeightReport Plan::report(double seconds) const {
-  WeightReport result{uint64_t(totalBytes), seconds, {}, {}, {}, {}};
+  WeightReport result{uint64_t(totalBytes), seconds, {}, {}, {}};
   std::map<std::string, QuantizationError> errorsOf = errors;
-  for (const auto &[name, matrix] : calibratedLayers) {
-    if (result.calibrated.empty() || result.calibrated.back().name != name)
-      result.calibrated.push_back({name, matrix->getForm().kind(), {}, {}});
-    const RoundedMatrix &errors = matrix->getErrors();
-    result.calibrated.back().errors.push_back(errors.error);
-    result.calibrated.back().nearest.push_back(errors.nearestError);
-    errorsOf[matrix->getForm().kind()].add({errors.lost, errors.total});
-  }
+  for (const auto &[matrix, kind] : chosen)
+    errorsOf[kind].add({matrix->lost, matrix->total});
   for (const LowRank &layer : lowRank) {
     if (result.lowRank.empty() || result.lowRank.back().name != layer.name)
       result.lowRank.push_back({layer.name,
@@ -670,20 +502,58 @@ WeightReport Plan::report(double seconds) const {
   return result;
 }
 
-std::optional<std::vector<float>> readMatrix(WeightOp weight, int64_t layer,
-                                             const Checkpoint &checkpoint,
-                                             DiagnosticEngine &diags) {
-  std::vector<NeededWeight> needed;
-  addNeeded(weight, nullptr, needed);
-  if (!checkWeights(needed, checkpoint, diags, /*complete=*/false))
-    return std::nullopt;
-  ArrayRef<int64_t> shape = weight.getLayerType().getShape();
+std::string chosenKey(WeightOp weight, int64_t layer, int64_t part) {
+  std::string key;
+  for (const spec::WeightSource &source : sourcesOf(weight, layer, part)) {
+    int64_t shift = part * source.step;
+    llvm::raw_string_ostream(key)
+        << source.tensor << (source.transposed ? "^T[" : "[")
+        << source.begin + shift << ':' << source.end << ':' << source.stride
+        << ':' << source.count << ']';
+  }
+  return key;
+}
+
+int64_t countValues(WeightOp weight) {
+  int64_t count = 1;
+  for (int64_t size : unpackedShape(weight))
+    count *= size;
+  return count;
+}
+
+WeightRows readRows(WeightOp weight, int64_t layer, int64_t part,
+                    const Checkpoint &checkpoint) {
+  std::vector<int64_t> shape = unpackedShape(weight);
+  WeightRows result;
   PackedMatrix matrix;
-  matrix.columns = matrix.wholeColumns = shape[1];
-  matrix.numBands = shape[0];
-  addPieces(matrix, weight, layer, /*part=*/0, shape, &checkpoint,
+  for (size_t i = 1; i < shape.size(); ++i)
+    matrix.columns *= shape[i];
+  result.columns = matrix.wholeColumns = matrix.columns;
+  std::optional<KeptPart> kept = keptOf(weight);
+  auto expand = [](const KeptPart::Ranges *ranges,
+                   std::vector<int64_t> &places) {
+    for (auto [begin, count] : ranges ? *ranges : KeptPart::Ranges())
+      for (int64_t i = 0; i < count; ++i)
+        places.push_back(begin + i);
+  };
+  if (kept) {
+    shape = {kept->wholeRows, kept->wholeColumns};
+    matrix.wholeColumns = kept->wholeColumns;
+    if (const auto *ranges = KeptPart::ofLayer(kept->columns, layer)) {
+      matrix.keptColumns.assign(ranges->begin(), ranges->end());
+      expand(ranges, result.columnsOf);
+    }
+  }
+  addPieces(matrix, weight, layer, part, shape, &checkpoint,
             /*overflow=*/nullptr);
-  return matrix.values();
+  if (const auto *ranges =
+          kept ? KeptPart::ofLayer(kept->rows, layer) : nullptr) {
+    matrix.keepRows({ranges->begin(), ranges->end()});
+    expand(ranges, result.rowsOf);
+  }
+  result.rows = matrix.numBands = matrix.rows;
+  result.values = matrix.values();
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -710,6 +580,14 @@ std::optional<WeightReport> packWeights(ModuleOp module,
   plan.run(values, blob, nullptr);
   plan.warnOverflow(diags);
   return plan.report(secondsSince(start));
+}
+
+void packLayers(ModuleOp module, const WeightValues &values,
+                function_ref<bool(WeightOp, int64_t)> wants, uint8_t *blob,
+                DiagnosticEngine &diags) {
+  Plan plan;
+  if (plan.build(module, values, diags, wants))
+    plan.run(values, blob, nullptr);
 }
 
 static bool writeAt(int file, int64_t offset, const uint8_t *data,

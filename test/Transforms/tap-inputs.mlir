@@ -21,6 +21,14 @@
 // RUN: not attune-opt %s --attune-tap-inputs=match=[ 2>&1 | FileCheck %s --check-prefix=GLOB
 // GLOB: error: '[' of attune-tap-inputs is no pattern of names
 
+// Of a mixture the experts of each token are an output, too.
+// RUN: attune-opt %s --attune-tap-inputs=match=up | FileCheck %s --check-prefix=EXPERTS
+// EXPERTS: func.func @mixture
+// EXPERTS-SAME: tensor<1x?x?x8xf32> {attune.kind = "output", attune.name = "up.input", attune.shape = [1, "batch", "seq", 8]}
+// EXPERTS-SAME: tensor<1x?x?x2xi64> {attune.kind = "output", attune.name = "up.experts", attune.shape = [1, "batch", "seq", 2]}
+// EXPERTS: %[[CHOICE:.*]], %{{.*}} = attune.router
+// EXPERTS: tensor.insert_slice %[[CHOICE]] into
+
 attune.weight @fc stacked : tensor<2x8x8xf32> from [#attune.source<"h.{i}.fc">]
 attune.weight @head : tensor<16x8xf32> from [#attune.source<"head">]
 attune.weight @table : tensor<32x8xf32> from [#attune.source<"table">]
@@ -42,4 +50,18 @@ func.func @forward(%ids: tensor<?x?xi64> {attune.kind = "input", attune.max = 32
   %w = attune.weight_get @head : tensor<16x8xf32>
   %y = attune.linear %r, %w : tensor<?x?x8xf32>, tensor<16x8xf32> -> tensor<?x?x16xf32>
   return %y : tensor<?x?x16xf32>
+}
+attune.weight @router : tensor<4x8xf32> from [#attune.source<"router">]
+attune.weight @up parts 4 : tensor<4x16x8xf32> from [#attune.source<"up.{e}">]
+attune.weight @down parts 4 : tensor<4x8x16xf32> from [#attune.source<"down.{e}">]
+func.func @mixture(%ids: tensor<?x?xi64> {attune.kind = "input", attune.max = 32 : i64, attune.name = "ids", attune.shape = ["batch", "seq"]}) -> (tensor<?x?x8xf32> {attune.kind = "output", attune.name = "y", attune.shape = ["batch", "seq", 8]}) attributes {attune.entry} {
+  %t = attune.weight_get @table : tensor<32x8xf32>
+  %x = attune.embedding %ids, %t : tensor<?x?xi64>, tensor<32x8xf32> -> tensor<?x?x8xf32>
+  %r = attune.weight_get @router : tensor<4x8xf32>
+  %l = attune.linear %x, %r : tensor<?x?x8xf32>, tensor<4x8xf32> -> tensor<?x?x4xf32>
+  %e, %s = attune.router %l scoring <softmax> : tensor<?x?x4xf32> -> tensor<?x?x2xi64>, tensor<?x?x2xf32>
+  %u = attune.weight_get @up : tensor<4x16x8xf32>
+  %d = attune.weight_get @down : tensor<4x8x16xf32>
+  %y = attune.moe %x, %e, %s, %u, %d activation <silu> : tensor<?x?x8xf32>, tensor<?x?x2xi64>, tensor<?x?x2xf32>, tensor<4x16x8xf32>, tensor<4x8x16xf32> -> tensor<?x?x8xf32>
+  return %y : tensor<?x?x8xf32>
 }

@@ -319,13 +319,14 @@ def PruneHeads : Pass<"attune-prune-heads", "::mlir::ModuleOp"> {
 }
 
 def TapInputs : Pass<"attune-tap-inputs", "::mlir::ModuleOp"> {
-  let summary = "Make what linear layers multiply outputs";
+  let summary = "Make what linear layers and mixtures multiply outputs";
   let description = [{
     Needs: ffn ops decomposed; an entry that reads token ids [batch, seq].
     Gives: for each weight that a name of `match` matches (all, if there is none)
     and that linear layers multiply [batch, seq, K] by, an output
-    `WEIGHT.input` [layers, batch, seq, K] of every entry. Calibration runs
-    the model so. Of a weight that several layers of one entry share, the last
+    `WEIGHT.input` [layers, batch, seq, K] of every entry. Of a mixture of
+    experts the weight is the first stack, and `WEIGHT.experts`, the experts of
+    each token, is an output, too. Calibration runs the model so. Of a weight that several layers of one entry share, the last
     one is seen.
     Keeps: all other results.
 

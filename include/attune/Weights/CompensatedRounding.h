@@ -10,19 +10,35 @@
 
 #include "attune/Weights/StoredForm.h"
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 namespace attune {
+
+/// What the results X W^T over the inputs X lose by rounding, and if each
+/// number were rounded to the nearest, and what they are: sums of squares.
+struct ResultLoss {
+  double lost = 0, byNearest = 0, all = 0;
+
+  void add(const ResultLoss &other) {
+    lost += other.lost;
+    byNearest += other.byNearest;
+    all += other.all;
+  }
+  /// Relative, root mean square.
+  double error() const { return all > 0 ? std::sqrt(lost / all) : 0; }
+  double nearestError() const {
+    return all > 0 ? std::sqrt(byNearest / all) : 0;
+  }
+};
 
 /// A matrix W [rows, columns] in numbers as they are stored, with a scale, and
 /// a zero point, for each group of neighbours of a row.
 struct RoundedMatrix {
   std::vector<uint8_t> numbers;   ///< [rows, columns]
   std::vector<GroupScale> scales; ///< [rows, columns / group]
-  /// What the results X W^T lose over the inputs X, relative, root mean square:
-  /// so, and if each number were rounded to the nearest.
-  double error = 0, nearestError = 0;
+  ResultLoss loss;
   /// Of the matrix itself: sums of squares of what is lost, and of all.
   double lost = 0, total = 0;
 };
@@ -42,6 +58,10 @@ RoundedMatrix roundCompensating(const float *matrix, int64_t rows,
 /// Adds X^T X of `rows` inputs X to the lower triangle of `products`.
 void addProducts(const float *inputs, int64_t rows, int64_t columns,
                  float *products);
+/// X W^T [rows, results] of `rows` inputs X and W [results, columns].
+std::vector<float> multiplyRows(const float *inputs, int64_t rows,
+                                int64_t columns, const float *matrix,
+                                int64_t results);
 /// Fills the upper triangle.
 void mirrorProducts(int64_t columns, float *products);
 

@@ -10,7 +10,10 @@
 
 #include "Attune/AttuneDialect.h"
 #include "attune/Weights/Checkpoint.h"
+#include "attune/Weights/ChosenNumbers.h"
 #include "attune/Weights/WeightLayout.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <functional>
 #include <memory>
@@ -33,16 +36,6 @@ class LoraBranches;
 
 constexpr int64_t kWeightTrailerBytes = 32;
 
-/// What the layers of a model multiply, from a calibration.
-class InputProducts {
-public:
-  virtual ~InputProducts() = default;
-  /// X^T X [columns, columns] of the inputs X of the matrix whose first rows
-  /// are those of `tensor`; null if it saw none.
-  virtual const float *find(const std::string &tensor,
-                            int64_t columns) const = 0;
-};
-
 /// Where values come from.
 struct WeightValues {
   /// Null: small random values, a function of seed, weight, layer, row and
@@ -52,7 +45,9 @@ struct WeightValues {
   uint64_t seed = 0;
   unsigned threads = 2;
   /// Of matrices that become few bits; null: they are rounded to nearest.
-  const InputProducts *inputs = nullptr;
+  const ChosenNumbers *chosen = nullptr;
+  /// Matrices that stay floats get the values of the numbers, too.
+  bool asRounded = false;
   /// Called now and then, from the calling thread: bytes done and all bytes.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
 };
@@ -86,15 +81,6 @@ struct WeightReport {
     std::vector<double> errors;
   };
   std::vector<LowRank> lowRank;
-  /// Matrices that were rounded with their inputs, and for each layer what its
-  /// results lose over these, relative as above: now, and if each number were
-  /// rounded to the nearest.
-  struct Calibrated {
-    std::string name, kind; ///< as of Quantized
-    std::vector<double> errors, nearest;
-  };
-  std::vector<Calibrated> calibrated;
-
   double megabytesPerSecond() const {
     return seconds > 0 ? double(bytes) / 1e6 / seconds : 0;
   }
@@ -106,11 +92,26 @@ bool checkWeights(mlir::ModuleOp module, const Checkpoint &checkpoint,
                   DiagnosticEngine &diags,
                   std::shared_ptr<const SourceFile> file = nullptr);
 
-/// One layer of a matrix that is neither packed nor in parts, row by row.
-/// Problems of its tensors are reported.
-std::optional<std::vector<float>> readMatrix(WeightOp weight, int64_t layer,
-                                             const Checkpoint &checkpoint,
-                                             DiagnosticEngine &diags);
+/// The same for one weight alone.
+bool checkWeight(WeightOp weight, const Checkpoint &checkpoint,
+                 DiagnosticEngine &diags);
+
+/// What one part of one layer of a weight is made of, packed or not, the same
+/// for all weights that are made of it.
+std::string chosenKey(WeightOp weight, int64_t layer, int64_t part);
+
+/// One part of one layer of a weight, row by row.
+struct WeightRows {
+  int64_t rows = 0, columns = 1;
+  std::vector<float> values;
+  /// Where they are in the whole matrix, as of ChosenMatrix.
+  std::vector<int64_t> rowsOf, columnsOf;
+};
+/// How many values it has, those of padding included.
+int64_t countValues(WeightOp weight);
+/// Of tensors that `checkWeights` found.
+WeightRows readRows(WeightOp weight, int64_t layer, int64_t part,
+                    const Checkpoint &checkpoint);
 
 /// Adds to a checkpoint the tensors that stacks of adapters are made of, as
 /// attune-lora-branches named them.
@@ -121,6 +122,11 @@ void addLoraStacks(mlir::ModuleOp module, const LoraBranches &branches,
 std::optional<WeightReport> packWeights(mlir::ModuleOp module,
                                         const WeightValues &values,
                                         uint8_t *blob, DiagnosticEngine &diags);
+
+/// Fills the places of some layers in such a blob, which was filled before.
+void packLayers(mlir::ModuleOp module, const WeightValues &values,
+                llvm::function_ref<bool(WeightOp, int64_t layer)> wants,
+                uint8_t *blob, DiagnosticEngine &diags);
 
 /// Appends blob and trailer to the file `path`, which is created if it does not
 /// exist. Memory stays at some megabytes whatever the model's size. A failure

@@ -10,7 +10,7 @@
 
 #include "Machine.h"
 
-#include "Attune/AttuneDialect.h"
+#include "attune/Validation/Activations.h"
 
 /// The ops of the dialect in f64, by the formulas of the `.td` files and by
 /// nothing else: sums are plain loops, a result is rounded once.
@@ -71,8 +71,6 @@ private:
 Array readQuantized(const Array &numbers, mlir::ShapedType type,
                     const Array &scales, mlir::ShapedType scalesType,
                     bool zeros, int64_t rows, int64_t depth, bool gated);
-
-double activate(Activation function, double x);
 
 /// x W^T + bias for one row.
 std::vector<double> product(const Scalar *x, const Rows &w, const Array *bias,

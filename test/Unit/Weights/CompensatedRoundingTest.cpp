@@ -101,8 +101,8 @@ TEST_P(Forms, LosesLessThanTheNearest) {
                         productsOf(inputs, columns).data(), GetParam());
   // Errors are what they say. Sums are of floats.
   double measured = measure(inputs, matrix, rounded, columns, group);
-  EXPECT_NEAR(rounded.error, measured, 1e-3 * measured + 1e-5);
-  EXPECT_LT(rounded.error, 0.6 * rounded.nearestError);
+  EXPECT_NEAR(rounded.loss.error(), measured, 1e-3 * measured + 1e-5);
+  EXPECT_LT(rounded.loss.error(), 0.6 * rounded.loss.nearestError());
   double lost = 0, total = 0;
   for (int64_t i = 0; i < rows * columns; ++i) {
     double off = double(matrix[size_t(i)]) - valueAt(rounded, i, group);
@@ -137,7 +137,7 @@ TEST(CompensatedRounding, KeepsWhatFits) {
                         StoredForm::plain(4, group));
   for (int64_t i = 0; i < rows * columns; ++i)
     EXPECT_EQ(valueAt(rounded, i, group), matrix[size_t(i)]);
-  EXPECT_EQ(rounded.error, 0);
+  EXPECT_EQ(rounded.loss.error(), 0);
   EXPECT_EQ(rounded.lost, 0);
 }
 
@@ -158,5 +158,5 @@ TEST(CompensatedRounding, TakesInputsThatWereNotSeen) {
                         StoredForm::plain(4, 32));
   for (uint8_t number : rounded.numbers)
     EXPECT_EQ(number, 8);
-  EXPECT_EQ(rounded.error, 0);
+  EXPECT_EQ(rounded.loss.error(), 0);
 }
