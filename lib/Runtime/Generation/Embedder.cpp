@@ -22,6 +22,8 @@ bool Embedder::open(Error &error, bool wantsScores) {
   for (const ArgInfo &arg : entry->args) {
     if (arg.kind == ArgKind::Input && arg.name == "token_type_ids")
       types = &arg;
+    if (arg.kind == ArgKind::Input && arg.defaultValue == DefaultValue::Adapter)
+      adapter = &arg;
     if (arg.kind != ArgKind::Output)
       continue;
     if (arg.name == "logits" && arg.shape.size() == 2 &&
@@ -77,7 +79,13 @@ bool Embedder::embed(const std::vector<int64_t> &tokens,
                      Error &error) {
   invocation->reset();
   auto length = static_cast<int64_t>(tokens.size());
+  InputTensor number;
+  number.name = adapter ? adapter->name : "";
+  number.dtype = DType::I64;
+  number.shape = {1};
+  number.data = &adapterNumber;
   if (!bind(*ids, tokens, error) ||
+      (adapter && !invocation->bindInput(number, error)) ||
       (typeIds && types && !bind(*types, *typeIds, error)) ||
       !invocation->resolve(/*past=*/0, "", error))
     return false;

@@ -19,7 +19,8 @@ namespace attune::runtime {
 /// texts, with an output logits [texts, labels], gives its scores.
 class Embedder {
 public:
-  explicit Embedder(CompiledModel &model) : model(model) {}
+  explicit Embedder(CompiledModel &model)
+      : model(model), adapterNumber(model.adapter()) {}
 
   /// `wantsScores`: of a model that gives both, the scores.
   bool open(Error &error, bool wantsScores = false);
@@ -27,6 +28,8 @@ public:
   bool isScoring() const { return scores; }
   /// The model has an output sentence_embedding, for which it pools itself.
   bool poolsItself() const { return pooled; }
+  /// Computes with this adapter of the model, by its number; 0: with none.
+  void setAdapter(int64_t number) { adapterNumber = number; }
   /// The pooled vector, [width], or the scores. `typeIds`, of the same length
   /// or null, tells the second of two texts from the first.
   bool embed(const std::vector<int64_t> &ids,
@@ -43,7 +46,8 @@ private:
   bool bind(const ArgInfo &arg, const std::vector<int64_t> &values,
             Error &error);
 
-  const ArgInfo *ids = nullptr, *types = nullptr;
+  const ArgInfo *ids = nullptr, *types = nullptr, *adapter = nullptr;
+  int64_t adapterNumber = 0;
   bool scores = false, pooled = false;
   unsigned hidden = 0; ///< number of the output that is pooled, or the scores
   int64_t hiddenWidth = 0;

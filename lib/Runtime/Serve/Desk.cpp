@@ -186,15 +186,14 @@ void Desk::embed(const ExchangePtr &exchange, const JsonValue &body) {
          fields.take("dimensions", width, width, width) &&
          readInputs(fields, model, inputs, error);
   Error problem;
-  int64_t adapter;
-  bool isOther = !name.empty() && name != model.info->name &&
-                 !model.info->adapters.empty();
-  if (good && isOther)
-    good = model.info->findAdapter(name, adapter, problem)
-               ? error.set("vectors are computed without adapters; expected "
-                           "the model's own name",
-                           "model")
-               : error.setNoModel(problem.message);
+  // As of texts: no name is that of `serve --adapter`.
+  settings.adapter = model.adapter;
+  if (good && !name.empty() && !model.info->adapters.empty()) {
+    settings.adapter = 0;
+    good = name == model.info->name ||
+           model.info->findAdapter(name, settings.adapter, problem) ||
+           error.setNoModel(problem.message);
+  }
   if (good && format != "float" && format != "base64")
     good = error.set("'encoding_format': expected float or base64, found '" +
                          format + "'",
@@ -207,7 +206,9 @@ void Desk::embed(const ExchangePtr &exchange, const JsonValue &body) {
                                                           : model.info->pooling;
   settings.normalizes = model.info->normalizes;
   settings.isBase64 = format == "base64";
-  settings.name = model.info->name;
+  settings.name = settings.adapter
+                      ? model.info->adapters[size_t(settings.adapter) - 1]
+                      : model.info->name;
   scheduler.submit(std::shared_ptr<ModelTask>(new EmbeddingTask(
       exchange, outbox, *embedder, std::move(settings), std::move(inputs))));
 }

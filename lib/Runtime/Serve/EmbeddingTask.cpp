@@ -68,6 +68,7 @@ bool EmbeddingTask::runPiece() {
   }
   std::vector<double> vector;
   Error error;
+  embedder.setAdapter(settings.adapter);
   if (!embedder.embed(inputs[numDone], settings.pooling, settings.normalizes,
                       vector, error)) {
     // Errors that the model finds in an input are the client's to mend.

@@ -24,7 +24,8 @@ public:
     Pooling pooling = Pooling::Mean;
     bool normalizes = false;
     bool isBase64 = false; ///< of 32-bit floats, little endian
-    std::string name;      ///< the model's
+    std::string name;      ///< the model's, or the adapter's
+    int64_t adapter = 0;   ///< its number; 0: none
   };
   EmbeddingTask(ExchangePtr exchange, Outbox &outbox, Embedder &embedder,
                 Settings settings, std::vector<std::vector<int64_t>> inputs)
