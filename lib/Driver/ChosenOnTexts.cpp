@@ -13,7 +13,6 @@
 #include "Attune/AttuneCut.h"
 #include "Attune/AttuneFactors.h"
 #include "Attune/AttuneKept.h"
-#include "attune/Validation/Activations.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"

@@ -79,11 +79,13 @@ bool Embedder::embed(const std::vector<int64_t> &tokens,
                      Error &error) {
   invocation->reset();
   auto length = static_cast<int64_t>(tokens.size());
+  int64_t chosen = adapterNumber.value_or(model.adapter());
   InputTensor number;
-  number.name = adapter ? adapter->name : "";
+  if (adapter)
+    number.name = adapter->name;
   number.dtype = DType::I64;
   number.shape = {1};
-  number.data = &adapterNumber;
+  number.data = &chosen;
   if (!bind(*ids, tokens, error) ||
       (adapter && !invocation->bindInput(number, error)) ||
       (typeIds && types && !bind(*types, *typeIds, error)) ||

@@ -11,6 +11,7 @@
 #include "attune/Runtime/Cli.h"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace attune::runtime {
@@ -19,8 +20,7 @@ namespace attune::runtime {
 /// texts, with an output logits [texts, labels], gives its scores.
 class Embedder {
 public:
-  explicit Embedder(CompiledModel &model)
-      : model(model), adapterNumber(model.adapter()) {}
+  explicit Embedder(CompiledModel &model) : model(model) {}
 
   /// `wantsScores`: of a model that gives both, the scores.
   bool open(Error &error, bool wantsScores = false);
@@ -28,7 +28,8 @@ public:
   bool isScoring() const { return scores; }
   /// The model has an output sentence_embedding, for which it pools itself.
   bool poolsItself() const { return pooled; }
-  /// Computes with this adapter of the model, by its number; 0: with none.
+  /// Computes with this adapter of the model, by its number, and not with the
+  /// one that was chosen for the model; 0: with none.
   void setAdapter(int64_t number) { adapterNumber = number; }
   /// The pooled vector, [width], or the scores. `typeIds`, of the same length
   /// or null, tells the second of two texts from the first.
@@ -47,7 +48,7 @@ private:
             Error &error);
 
   const ArgInfo *ids = nullptr, *types = nullptr, *adapter = nullptr;
-  int64_t adapterNumber = 0;
+  std::optional<int64_t> adapterNumber;
   bool scores = false, pooled = false;
   unsigned hidden = 0; ///< number of the output that is pooled, or the scores
   int64_t hiddenWidth = 0;
