@@ -7,6 +7,7 @@
 
 #include "AttuneBytecode.h"
 
+#include "Attune/AttuneCut.h"
 #include "Attune/AttuneDialect.h"
 #include "Attune/AttuneFactors.h"
 #include "Attune/AttuneKept.h"
@@ -66,7 +67,11 @@ static LogicalResult verifyFactor(WeightOp weight) {
     return weight.emitOpError("has parts, whose factors nothing computes");
   if (weight.getPanelWidth())
     return success();
-  ArrayRef<int64_t> shape = weight.getLayerType().getShape();
+  SmallVector<int64_t> shape(weight.getLayerType().getShape());
+  // Ranks may share its rows, if it is the left one, or else its columns.
+  if (std::optional<WeightCut> cut = getCut(weight);
+      cut && shape.size() == 2 && cut->cutsColumns != factor->left)
+    shape = {cut->wholeRows, cut->wholeColumns};
   int64_t wanted = factor->left ? factor->rows : factor->columns;
   int64_t rank = shape.size() == 2 ? shape[factor->left ? 1 : 0] : 0;
   if (weight.holdsScales())

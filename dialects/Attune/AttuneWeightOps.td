@@ -98,8 +98,8 @@ def Attune_WeightOp : Attune_Op<"weight",
       belong to groups, and not to f8E8M0FNU.
     - W8: a gain is an attune.weight of f32, one entry a column, of as many
       layers; its matrix is f32, without parts and groups.
-    - W9: a factor says which it is and of what, in two sizes; its type fits both,
-      and it has no parts.
+    - W9: a factor says which it is and of what, in two sizes; its type fits both, or a
+      rank's part of them, and it has no parts.
     - W10: what is kept of a matrix are ascending ranges of it, for every layer
       as many as the type says, of a weight without parts.
 

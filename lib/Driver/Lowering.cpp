@@ -395,10 +395,6 @@ bool Lowering::import(Entries entries) {
 }
 
 bool Lowering::optimize() {
-  if (source.mesh.ranks() > 1 && source.lowRank)
-    return fail("--mesh does not cut matrices of low rank yet; leave "
-                "--low-rank out",
-                ExitCode::BadInput);
   if (source.mesh.ranks() > 1 && source.heads)
     return fail("--mesh does not cut attention that lost heads yet; leave "
                 "--prune-heads out",

@@ -9,6 +9,7 @@
 
 #include "RepeatedLayers.h"
 
+#include "Attune/AttuneCut.h"
 #include "Attune/AttuneDialect.h"
 #include "Attune/AttuneFactors.h"
 #include "Attune/AttuneKept.h"
@@ -25,6 +26,14 @@ using namespace mlir;
 namespace attune {
 #define GEN_PASS_DEF_LOWRANK
 #include "attune/Transforms/Passes.h.inc"
+
+/// The rows and columns of a matrix of which this process may have a part.
+static std::pair<int64_t, int64_t> wholeShape(WeightOp weight) {
+  if (std::optional<WeightCut> cut = getCut(weight))
+    return {cut->wholeRows, cut->wholeColumns};
+  return {weight.getLayerType().getDimSize(0),
+          weight.getLayerType().getDimSize(1)};
+}
 
 namespace {
 /// Ranks that errors decide are multiples of this: whole tiles, and groups of
@@ -150,8 +159,8 @@ private:
       leave(weight, why);
       return success();
     }
-    int64_t rows = weight.getLayerType().getDimSize(0);
-    int64_t columns = weight.getLayerType().getDimSize(1);
+    // Of the whole matrix: ranks that share it compute what one would.
+    auto [rows, columns] = wholeShape(weight);
     // The greatest rank with rank * (rows + columns) < rows * columns.
     int64_t most = (rows * columns - 1) / (rows + columns);
     std::optional<int64_t> rank = bound.rank;
@@ -186,16 +195,33 @@ private:
     return success();
   }
 
+  /// Of a matrix that ranks share by rows each has these of the left factor; of
+  /// one that they share by columns, these of the right one. The other factor
+  /// is everybody's.
+  static void cutFactor(WeightOp factor, WeightCut cut, bool left,
+                        int64_t rank) {
+    factor->removeAttr("attune.cut");
+    if (left == cut.cutsColumns)
+      return;
+    (left ? cut.wholeColumns : cut.wholeRows) = rank;
+    if (!left)
+      for (auto &rows : cut.rows)
+        rows = {{0, rank}};
+    setCut(factor, cut);
+  }
+
   static WeightOp makeFactor(WeightOp weight, bool left, int64_t rank,
                              SymbolTable &symbols) {
     Builder b(weight);
     SmallVector<int64_t> shape(weight.getTensorType().getShape());
-    int64_t rows = shape[shape.size() - 2], columns = shape.back();
+    auto [rows, columns] = wholeShape(weight);
     shape[shape.size() - (left ? 1 : 2)] = rank;
     WeightOp factor = weight.clone();
     factor.setType(
         RankedTensorType::get(shape, weight.getTensorType().getElementType()));
     factor->removeAttr("attune.stored");
+    if (std::optional<WeightCut> cut = getCut(weight))
+      cutFactor(factor, *cut, left, rank);
     factor->setAttr("attune.factor", b.getStringAttr(left ? "left" : "right"));
     factor->setAttr("attune.product", b.getDenseI64ArrayAttr({rows, columns}));
     factor.setSymName(

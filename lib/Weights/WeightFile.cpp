@@ -526,6 +526,12 @@ WeightRows readRows(WeightOp weight, int64_t layer, int64_t part,
   std::vector<int64_t> shape = unpackedShape(weight);
   WeightRows result;
   PackedMatrix matrix;
+  // Of what ranks share, all of it.
+  if (std::optional<WeightCut> cut = getCut(weight); cut && !cut->cutsParts) {
+    shape[0] = cut->wholeRows;
+    if (shape.size() > 1)
+      shape = {cut->wholeRows, cut->wholeColumns};
+  }
   for (size_t i = 1; i < shape.size(); ++i)
     matrix.columns *= shape[i];
   result.columns = matrix.wholeColumns = matrix.columns;

@@ -1,4 +1,4 @@
-//===- Cli.h - run, generate and inspect ------------------------*- C++ -*-===//
+//===- Cli.h - The verbs of a compiled executable ---------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -157,6 +157,38 @@ struct EmbedOptions {
 /// Pools the outputs `last_hidden_state` of a model, in double precision. A
 /// model that scores texts or pairs gives the scores.
 bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
+                  Error &error);
+
+/// `perplexity`: how well a model predicts a text.
+struct PerplexityOptions {
+  std::string file;
+  int64_t window = 0; ///< tokens seen at a time; 0: as many as is usual
+  bool json = false;
+  std::string adapter; ///< of the model's; empty: none
+
+  static const OptionSpecs &specs();
+  bool set(const ParsedOption &option, bool &mine, Error &error);
+  bool finish(Error &error) const;
+};
+
+/// Prints the cross-entropy of a text. The tokenizer is the model's own.
+bool executePerplexity(CompiledModel &model, const PerplexityOptions &options,
+                       FILE *out, Error &error);
+
+/// `bench`: how fast a model is.
+struct BenchOptions {
+  std::vector<std::pair<std::string, int64_t>> dims;
+  int64_t runs = 5;
+  bool json = false;
+  std::string adapter; ///< of the model's; empty: none
+
+  static const OptionSpecs &specs();
+  bool set(const ParsedOption &option, bool &mine, Error &error);
+};
+
+/// Prints tokens a second of a prompt and of what follows it, of a language
+/// model; of others, those of the forward pass on made-up inputs.
+bool executeBench(CompiledModel &model, const BenchOptions &options, FILE *out,
                   Error &error);
 
 /// The last dot of a file's name and what follows; empty if there is no dot.

@@ -55,6 +55,8 @@ bool parseInteger(const ParsedOption &option, int64_t least, int64_t most,
                   int64_t &value, Error &error);
 bool parseReal(const ParsedOption &option, double least, double most,
                double &value, Error &error);
+/// "table" or "json".
+bool parseFormat(const ParsedOption &option, bool &json, Error &error);
 /// "1,2,3", with or without blanks.
 bool parseIds(const ParsedOption &option, std::vector<int64_t> &ids,
               Error &error);

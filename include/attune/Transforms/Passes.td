@@ -435,6 +435,10 @@ def LowRank : Pass<"attune-low-rank", "::mlir::ModuleOp"> {
     rank, a multiple of 32, at which every layer of the weight keeps to it, and
     needs the values: those of `weights`, a safetensors file or a folder.
 
+    Of a weight that `attune-shard` has cut, N and K are those of all ranks
+    together. Cut by rows, a rank has these rows of `left`, cut by columns,
+    these columns of `right`; the other factor is whole.
+
     Where r (N + K) is not less than N K nothing would be saved: the matrix
     stays, as does one with another user or in parts. A remark of category
     `attune-low-rank` says why.

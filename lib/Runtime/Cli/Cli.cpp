@@ -27,7 +27,17 @@ namespace attune::runtime {
 
 namespace {
 
-enum class Verb { Run, Generate, Embed, Chat, Serve, Tokenize, Inspect };
+enum class Verb {
+  Run,
+  Generate,
+  Embed,
+  Chat,
+  Serve,
+  Perplexity,
+  Bench,
+  Tokenize,
+  Inspect
+};
 
 const OptionSpecs &commonSpecs() {
   static const OptionSpecs specs = {
@@ -68,6 +78,8 @@ private:
   TokenizeOptions tokenize;
   ChatOptions chat;
   ServeOptions serve;
+  PerplexityOptions perplexity;
+  BenchOptions bench;
   bool inspectJson = false;
   /// Whether another rank speaks: all are given the same command line.
   bool silent = false;
@@ -109,14 +121,16 @@ std::string Program::usage() const {
   return "usage: " + name +
          " VERB [options]\n\n"
          "A model compiled by Attune. Verbs:\n"
-         "  run       one forward pass from a safetensors file to another\n"
-         "  generate  continue a text or a list of token ids\n"
-         "  embed     turn texts into vectors\n"
-         "  tokenize  the ids and pieces of a text\n"
-         "  chat      talk with the model, on a terminal or line by line\n"
-         "  serve     answer requests over HTTP, as OpenAI's interface has "
+         "  run         one forward pass from a safetensors file to another\n"
+         "  generate    continue a text or a list of token ids\n"
+         "  embed       turn texts into vectors\n"
+         "  tokenize    the ids and pieces of a text\n"
+         "  chat        talk with the model, on a terminal or line by line\n"
+         "  serve       answer requests over HTTP, as OpenAI's interface has "
          "them\n"
-         "  inspect   say what the model is, takes and gives\n\n"
+         "  perplexity  how well the model predicts a text\n"
+         "  bench       how fast the model is here\n"
+         "  inspect     say what the model is, takes and gives\n\n"
          "`" +
          name +
          " VERB --help` lists the options of a verb;\n"
@@ -152,6 +166,12 @@ OptionSpecs Program::specsOf(Verb verb) {
   case Verb::Serve:
     add(ServeOptions::specs());
     break;
+  case Verb::Perplexity:
+    add(PerplexityOptions::specs());
+    break;
+  case Verb::Bench:
+    add(BenchOptions::specs());
+    break;
   case Verb::Inspect:
     add(inspectSpecs());
     add(commonSpecs());
@@ -181,11 +201,8 @@ bool Program::readOptions(Verb verb, const CommandLine &line, Error &error) {
       continue;
     }
     if (verb == Verb::Inspect && option.name == "format") {
-      if (option.value != "table" && option.value != "json")
-        return error.set(ExitBadCommandLine,
-                         "--format: expected table or json, found '" +
-                             option.value + "'");
-      inspectJson = option.value == "json";
+      if (!parseFormat(option, inspectJson, error))
+        return false;
       continue;
     }
     if (verb == Verb::Tokenize) {
@@ -205,6 +222,11 @@ bool Program::readOptions(Verb verb, const CommandLine &line, Error &error) {
       return false;
     if (!mine && verb == Verb::Serve && !serve.set(option, mine, error))
       return false;
+    if (!mine && verb == Verb::Perplexity &&
+        !perplexity.set(option, mine, error))
+      return false;
+    if (!mine && verb == Verb::Bench && !bench.set(option, mine, error))
+      return false;
   }
   if (verb == Verb::Tokenize)
     return tokenize.finish(error);
@@ -216,6 +238,8 @@ bool Program::readOptions(Verb verb, const CommandLine &line, Error &error) {
     return chat.finish(error);
   if (verb == Verb::Serve)
     return serve.finish(error);
+  if (verb == Verb::Perplexity)
+    return perplexity.finish(error);
   return verb != Verb::Generate || generate.finish(error);
 }
 
@@ -258,6 +282,10 @@ bool Program::execute(Verb verb, Error &error) {
     return executeChat(*model, chat, stdout, {stderr, jsonMessages}, error);
   if (verb == Verb::Serve)
     return executeServe(*model, serve, stdout, {stderr, jsonMessages}, error);
+  if (verb == Verb::Perplexity)
+    return executePerplexity(*model, perplexity, stdout, error);
+  if (verb == Verb::Bench)
+    return executeBench(*model, bench, stdout, error);
   return executeGenerate(*model, generate, stdout, {stderr, jsonMessages},
                          error);
 }
@@ -287,6 +315,10 @@ int Program::main() {
     which = Verb::Chat;
   } else if (verb == "serve") {
     which = Verb::Serve;
+  } else if (verb == "perplexity") {
+    which = Verb::Perplexity;
+  } else if (verb == "bench") {
+    which = Verb::Bench;
   } else if (verb == "inspect") {
     which = Verb::Inspect;
   } else if (verb.empty()) {
@@ -295,13 +327,15 @@ int Program::main() {
   } else {
     bool option = verb[0] == '-';
     std::string nearest =
-        option ? nearestName(verb, {"--help", "--version"})
-               : nearestName(verb, {"run", "generate", "embed", "chat", "serve",
-                                    "tokenize", "inspect"});
+        option
+            ? nearestName(verb, {"--help", "--version"})
+            : nearestName(verb, {"run", "generate", "embed", "chat", "serve",
+                                 "tokenize", "perplexity", "bench", "inspect"});
     error.set(ExitBadCommandLine,
               (option ? "unknown option '" : "unknown verb '") + verb + "'" +
                   (nearest.empty() ? "; the verbs are run, generate, embed, "
-                                     "chat, serve, tokenize, inspect"
+                                     "chat, serve, tokenize, perplexity, "
+                                     "bench, inspect"
                                    : "; did you mean " + nearest + "?"));
     return fail(error);
   }

@@ -224,6 +224,14 @@ bool parseDims(const ParsedOption &option,
   return good || wrongValue(option, "NAME=N with N above 0", error);
 }
 
+bool parseFormat(const ParsedOption &option, bool &json, Error &error) {
+  json = option.value == "json";
+  return json || option.value == "table" ||
+         error.set(ExitBadCommandLine,
+                   "--format: expected table or json, found '" + option.value +
+                       "'");
+}
+
 bool parseBytes(const ParsedOption &option, uint64_t &bytes, Error &error) {
   std::string digits = option.value;
   unsigned shift = 0;
