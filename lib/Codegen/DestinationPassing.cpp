@@ -66,6 +66,24 @@ bool isReadFrom(Operation *op, Value value) {
   });
 }
 
+/// What updates of `dest` in its place left there before `op`: memory belongs
+/// to the last one. A sum over ranks updates the residual stream, and a norm
+/// behind it may be what a function returns.
+Value lastVersion(Value dest, Operation *op) {
+  for (;;) {
+    Value next;
+    for (OpOperand &use : dest.getUses()) {
+      auto updates = dyn_cast<DestinationStyleOpInterface>(use.getOwner());
+      if (updates && updates.isDpsInit(&use) && updates->getNumResults() &&
+          updates->getBlock() == op->getBlock() && updates->isBeforeInBlock(op))
+        next = updates.getTiedOpResult(&use);
+    }
+    if (!next)
+      return dest;
+    dest = next;
+  }
+}
+
 struct DestinationPassing final
     : impl::DestinationPassingBase<DestinationPassing> {
   using Base::Base;
@@ -97,7 +115,8 @@ struct DestinationPassing final
   Value place(OpBuilder &b, Value value, Value dest) {
     if (auto view = value.getDefiningOp<UnflattenTokensOp>()) {
       OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(dest.getParentBlock());
+      dest = lastVersion(dest, view);
+      b.setInsertionPointAfterValue(dest);
       Value rows = FlattenTokensOp::create(b, dest.getLoc(),
                                            view.getInput().getType(), dest);
       if (!place(b, view.getInput(), rows)) {
@@ -119,8 +138,10 @@ struct DestinationPassing final
         start->get().getType() != dest.getType())
       return {};
     auto view = dest.getDefiningOp<FlattenTokensOp>();
+    Value whole = view ? view.getInput() : dest;
+    BlockArgument argument = updatedArgument(whole);
     if (auto forall = value.getDefiningOp<scf::ForallOp>())
-      if (isReadFrom(forall, view ? view.getInput() : dest))
+      if (isReadFrom(forall, argument ? Value(argument) : whole))
         return {};
     start->set(dest);
     return value;

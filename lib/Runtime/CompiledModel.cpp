@@ -113,7 +113,7 @@ bool CompiledModel::joinRanks(const OpenOptions &options, Error &error) {
   add({descriptor->metadata, descriptor->metadata_size});
   if (!mesh->agree(good, fingerprint, error))
     return false;
-  calls.reset(new MeshCalls(*mesh, *this));
+  calls.reset(new MeshCalls(*mesh, *this, options.checkRanks));
   return true;
 }
 

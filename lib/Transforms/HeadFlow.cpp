@@ -7,6 +7,7 @@
 
 #include "HeadFlow.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -88,6 +89,8 @@ LogicalResult HeadFlow::followSource(Value value) {
   unsigned kind = marked.lookup(value);
   unsigned number = cast<OpResult>(value).getResultNumber();
   if (auto split = dyn_cast<SplitHeadsOp>(op)) {
+    if (marked.contains(split.getInput()))
+      return success();
     auto linear = split.getInput().getDefiningOp<LinearOp>();
     if (!linear)
       return refuse(split);
@@ -97,6 +100,15 @@ LogicalResult HeadFlow::followSource(Value value) {
   if (isa<RotaryOp, LayerNormOp, RMSNormOp, MaskScoresOp, SoftmaxOp,
           CacheReadOp, MergeHeadsOp, ActivationOp>(op))
     return mark(op->getOperand(0), kind);
+  if (isa<arith::MulFOp>(op) && cutsGates())
+    return success(succeeded(mark(op->getOperand(0), kind)) &&
+                   succeeded(mark(op->getOperand(1), kind)));
+  if (auto linear = dyn_cast<LinearOp>(op); linear && cutsGates()) {
+    gates.insert(linear);
+    return success();
+  }
+  if (isa<DeltaRuleOp>(op) && number == 0 && cutsGates())
+    return success();
   if (isa<CacheAppendOp>(op))
     return success(succeeded(mark(op->getOperand(0), kind)) &&
                    succeeded(mark(op->getOperand(1), kind)));
@@ -136,6 +148,10 @@ LogicalResult HeadFlow::followUse(OpOperand &use) {
         return failure();
     return success();
   }
+  if (isa<arith::MulFOp>(op) && cutsGates())
+    return mark(op->getResult(0), kind);
+  if (auto split = dyn_cast<SplitHeadsOp>(op); split && cutsGates())
+    return mark(split.getResult(), kind);
   if (auto linear = dyn_cast<LinearOp>(op); linear && number == 0) {
     outputs.insert(linear);
     return success();
@@ -199,6 +215,35 @@ FailureOr<SmallVector<SplitHeadsOp>> HeadFlow::splitsOf(LinearOp linear) {
     return a.getOffset() < b.getOffset();
   });
   return splits;
+}
+
+void HeadFlow::updateCaches() {
+  auto update = [&](Value value, ArrayAttr shape) -> ArrayAttr {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!shape || !type || !marked.contains(value))
+      return {};
+    SmallVector<Attribute> sizes(shape.getValue());
+    int64_t dim = headDim(type);
+    sizes[dim] =
+        Builder(module.getContext()).getI64IntegerAttr(type.getDimSize(dim));
+    return ArrayAttr::get(module.getContext(), sizes);
+  };
+  constexpr StringRef name = "attune.shape";
+  for (auto func : module.getOps<func::FuncOp>()) {
+    if (!func->hasAttr("attune.entry") || func.isExternal())
+      continue;
+    for (BlockArgument argument : func.getArguments()) {
+      unsigned i = argument.getArgNumber();
+      if (auto sizes =
+              update(argument, func.getArgAttrOfType<ArrayAttr>(i, name)))
+        func.setArgAttr(i, name, sizes);
+    }
+    Operation *result = func.getBody().back().getTerminator();
+    for (auto [i, value] : llvm::enumerate(result->getOperands()))
+      if (auto sizes = update(
+              value, func.getResultAttrOfType<ArrayAttr>(unsigned(i), name)))
+        func.setResultAttr(unsigned(i), name, sizes);
+  }
 }
 
 void HeadFlow::updateFunctions() {

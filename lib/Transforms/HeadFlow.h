@@ -41,10 +41,16 @@ protected:
   virtual mlir::LogicalResult markCaches(mlir::func::FuncOp entry,
                                          llvm::StringRef name, unsigned kind);
 
+  /// Whether what heads gave may be multiplied by gates, of which a projection
+  /// then gives fewer, or come from the memories of a delta rule.
+  virtual bool cutsGates() const { return false; }
+
   /// Notes that `value` has other heads now.
   mlir::LogicalResult mark(mlir::Value value, unsigned kind);
   /// Goes on from all values that were marked.
   mlir::LogicalResult follow();
+  /// Callers allocate caches by their entry's attributes.
+  void updateCaches();
   /// Gives functions the types of their arguments and results.
   void updateFunctions();
   mlir::LogicalResult refuse(mlir::Operation *op);
@@ -56,7 +62,7 @@ protected:
   llvm::DenseMap<mlir::Value, unsigned> marked;
   /// How many heads there were.
   llvm::DenseMap<mlir::Value, int64_t> wholeHeads;
-  llvm::SetVector<mlir::Operation *> projections, outputs, perHead;
+  llvm::SetVector<mlir::Operation *> projections, outputs, gates, perHead;
 
 private:
   mlir::LogicalResult followUse(mlir::OpOperand &use);

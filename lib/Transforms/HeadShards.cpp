@@ -7,6 +7,8 @@
 
 #include "HeadShards.h"
 
+#include "StateShards.h"
+
 #include "Attune/AttuneMeshOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -131,7 +133,25 @@ LogicalResult HeadShards::cutOutput(LinearOp linear) {
   return success();
 }
 
+LogicalResult HeadShards::cutGate(LinearOp linear) {
+  if (linear.getResidual() || linear.getGated())
+    return refuse(linear);
+  int64_t share = cast<RankedTensorType>(linear.getType()).getDimSize(2);
+  WeightShards::Range rows = {0, share, share};
+  return success(succeeded(weights.cutRows(linear.getWeight(), {rows})) &&
+                 (!linear.getBias() ||
+                  succeeded(weights.cutRows(linear.getBias(), {rows}))));
+}
+
 LogicalResult HeadShards::run() {
+  StateShards states(module, weights);
+  WalkResult rules = module.walk([&](DeltaRuleOp rule) -> WalkResult {
+    if (failed(states.addRule(rule)))
+      return failure();
+    return mark(rule.getResult(), 0);
+  });
+  if (rules.wasInterrupted() || failed(states.follow()))
+    return failure();
   WalkResult walked = module.walk([&](SplitHeadsOp split) -> WalkResult {
     return mark(split.getResult(), 0);
   });
@@ -162,9 +182,14 @@ LogicalResult HeadShards::run() {
   for (Operation *linear : projections)
     if (failed(cutProjection(cast<LinearOp>(linear))))
       return failure();
+  for (Operation *linear : gates)
+    if (failed(cutGate(cast<LinearOp>(linear))))
+      return failure();
   for (Operation *linear : outputs)
     if (failed(cutOutput(cast<LinearOp>(linear))))
       return failure();
+  updateCaches();
+  states.updateCaches();
   updateFunctions();
   return success();
 }

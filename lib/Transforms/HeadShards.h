@@ -26,8 +26,11 @@ private:
   mlir::RankedTensorType shareOf(mlir::Value value, unsigned kind) override;
   std::optional<unsigned> keysOf(unsigned queries) override { return queries; }
   unsigned queriesOf(unsigned keys) override { return keys; }
+  bool cutsGates() const override { return true; }
   mlir::LogicalResult cutProjection(LinearOp linear);
   mlir::LogicalResult cutOutput(LinearOp linear);
+  /// What multiplies merged heads, by rows.
+  mlir::LogicalResult cutGate(LinearOp linear);
   /// A rank's part of what each head has: a number, a bias, a gain.
   mlir::LogicalResult sliceHeads(mlir::OpOperand &operand, int64_t dim,
                                  int64_t heads);

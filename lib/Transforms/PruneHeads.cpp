@@ -79,7 +79,6 @@ private:
   LogicalResult keep(Value value, const KeptPart &part,
                      ArrayRef<int64_t> shape);
   LogicalResult checkWhole();
-  void updateCaches();
 
   const Site &siteOf(unsigned kind) const { return sites[kind / 2]; }
   const std::vector<Heads> &keptOf(unsigned kind) const {
@@ -222,36 +221,6 @@ LogicalResult HeadPruning::markCaches(func::FuncOp, StringRef name,
         return failure();
   }
   return success();
-}
-
-/// Callers allocate caches by their entry's attributes.
-void HeadPruning::updateCaches() {
-  auto update = [&](Value value, ArrayAttr shape) -> ArrayAttr {
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    if (!shape || !type || !marked.contains(value))
-      return {};
-    SmallVector<Attribute> sizes(shape.getValue());
-    int64_t dim = headDim(type);
-    sizes[dim] =
-        Builder(module.getContext()).getI64IntegerAttr(type.getDimSize(dim));
-    return ArrayAttr::get(module.getContext(), sizes);
-  };
-  constexpr StringRef name = "attune.shape";
-  for (auto func : module.getOps<func::FuncOp>()) {
-    if (!func->hasAttr("attune.entry") || func.isExternal())
-      continue;
-    for (BlockArgument argument : func.getArguments()) {
-      unsigned i = argument.getArgNumber();
-      if (auto sizes =
-              update(argument, func.getArgAttrOfType<ArrayAttr>(i, name)))
-        func.setArgAttr(i, name, sizes);
-    }
-    Operation *result = func.getBody().back().getTerminator();
-    for (auto [i, value] : llvm::enumerate(result->getOperands()))
-      if (auto sizes = update(
-              value, func.getResultAttrOfType<ArrayAttr>(unsigned(i), name)))
-        func.setResultAttr(unsigned(i), name, sizes);
-  }
 }
 
 //===----------------------------------------------------------------------===//

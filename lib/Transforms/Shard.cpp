@@ -196,18 +196,20 @@ struct Shard final : impl::ShardBase<Shard> {
   LogicalResult cutVocabulary(ModuleOp module, WeightShards &weights) {
     SmallVector<EmbeddingOp> tables;
     SmallVector<LinearOp> heads;
-    module.walk([&](Operation *op) {
-      if (auto embedding = dyn_cast<EmbeddingOp>(op)) {
-        if (readsTokens(embedding))
-          tables.push_back(embedding);
-      } else if (auto linear = dyn_cast<LinearOp>(op)) {
-        if (givesLogits(linear))
-          heads.push_back(linear);
-      }
+    module.walk([&](EmbeddingOp embedding) {
+      if (readsTokens(embedding))
+        tables.push_back(embedding);
     });
     for (EmbeddingOp embedding : tables)
       if (failed(cutTable(embedding, weights)))
         return failure();
+    // Whatever the output is called, if a table that is cut gives it.
+    module.walk([&](LinearOp linear) {
+      StringRef output = findOutput(linear);
+      if (output == "logits" ||
+          (!output.empty() && weights.isCutElsewhere(linear.getWeight())))
+        heads.push_back(linear);
+    });
     for (LinearOp head : heads)
       if (failed(cutHead(head, weights)))
         return failure();
@@ -225,25 +227,26 @@ struct Shard final : impl::ShardBase<Shard> {
            !func.getArgAttr(ids.getArgNumber(), "attune.default");
   }
 
-  /// Whether an entry gives the result, which no other layer reads.
-  static bool givesLogits(LinearOp op) {
+  /// The output of an entry that the result becomes; empty if another layer
+  /// reads it.
+  static StringRef findOutput(LinearOp op) {
     auto func = dyn_cast<func::FuncOp>(op->getParentOp());
     if (!func || !func->hasAttr("attune.entry") || op.getGated() ||
         op.getResidual() || !op.getWeight().getDefiningOp<WeightGetOp>())
-      return false;
+      return "";
     Value value = op.getResult();
     while (OpOperand *use = onlyUse(value)) {
       if (auto result = dyn_cast<func::ReturnOp>(use->getOwner())) {
         auto name = func.getResultAttrOfType<StringAttr>(
             use->getOperandNumber(), "attune.name");
-        return name && name.getValue() == "logits";
+        return name ? name.getValue() : "";
       }
       if (use->getOwner()->getNumResults() != 1 ||
           isa<LinearOp, LayerNormOp, RMSNormOp>(use->getOwner()))
-        return false;
+        return "";
       value = use->getOwner()->getResult(0);
     }
-    return false;
+    return "";
   }
 
   /// The use of a value, if there is one beside a choice of candidates.

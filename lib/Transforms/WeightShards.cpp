@@ -137,6 +137,12 @@ LogicalResult WeightShards::keepOnFirst(Value value) {
   return apply(value, weight, cut, shape);
 }
 
+bool WeightShards::isCutElsewhere(Value value) {
+  auto get = value.getDefiningOp<WeightGetOp>();
+  return get && !isCut(value) &&
+         cuts.contains(symbols.lookup<WeightOp>(get.getWeight()));
+}
+
 LogicalResult WeightShards::finish() {
   WalkResult walked = module.walk([&](WeightGetOp get) -> WalkResult {
     auto weight = symbols.lookup<WeightOp>(get.getWeight());

@@ -43,6 +43,8 @@ public:
   /// The first rank has the weight, the others have zeros.
   mlir::LogicalResult keepOnFirst(mlir::Value value);
   bool isCut(mlir::Value value) const { return done.contains(value); }
+  /// Whether a value is a weight that was cut where another one was.
+  bool isCutElsewhere(mlir::Value value);
   unsigned numCut() const { return unsigned(cuts.size()); }
   /// Fails if a weight that was cut is used whole somewhere, too.
   mlir::LogicalResult finish();

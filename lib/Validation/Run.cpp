@@ -53,9 +53,14 @@ void Signature::findRoles(FunctionOpInterface func) const {
   roles.clear();
   for (auto [i, type] : llvm::enumerate(func.getArgumentTypes())) {
     StringRef name = argument(func, i, "attune.name");
+    Role role = {type, name.str()};
     if (!func.getAllArgAttrs() && known.size() == func.getNumArguments())
-      name = known[i].name;
-    roles.push_back({type, name.str()});
+      role = {type, known[i].name, known[i].sideBySide};
+    else if (auto sizes = dyn_cast_or_null<DenseI64ArrayAttr>(
+                 func.getArgAttr(unsigned(i), "attune.side_by_side")))
+      role.sideBySide.assign(sizes.asArrayRef().begin(),
+                             sizes.asArrayRef().end());
+    roles.push_back(std::move(role));
   }
   auto bytes =
       roles.empty() ? MemRefType() : dyn_cast<MemRefType>(roles.front().type);
@@ -94,10 +99,12 @@ namespace {
 struct Cut {
   size_t dim = 0;
   int64_t each = 0, repeat = 1;
+  llvm::SmallVector<int64_t> sideBySide = {}; ///< all of the dimension
 
   /// How ranks share `whole` if each has `part`; nothing if they do not.
   static std::optional<Cut> find(llvm::ArrayRef<int64_t> whole,
-                                 llvm::ArrayRef<int64_t> part, int64_t ranks) {
+                                 llvm::ArrayRef<int64_t> part, int64_t ranks,
+                                 llvm::ArrayRef<int64_t> sideBySide) {
     std::optional<Cut> cut;
     if (whole.size() != part.size())
       return cut;
@@ -107,11 +114,12 @@ struct Cut {
       if (cut || own < 1 || own >= size || size % own != 0 ||
           ranks % (size / own) != 0)
         return std::nullopt;
-      cut = Cut{dim, own, ranks / (size / own)};
+      cut = Cut{dim, own, ranks / (size / own), {size}};
     }
+    if (cut && !sideBySide.empty() && cut->dim + 1 == whole.size())
+      cut->sideBySide.assign(sideBySide.begin(), sideBySide.end());
     return cut;
   }
-  int64_t begin(int64_t rank) const { return rank / repeat * each; }
 
   /// Copies between a part and its place in the whole array.
   template <typename Copy>
@@ -119,23 +127,32 @@ struct Cut {
     int64_t below = volume(llvm::ArrayRef(part.shape).drop_front(dim + 1));
     int64_t run = each * below, stride = whole.shape[dim] * below;
     int64_t count = run ? int64_t(part.data.size()) / run : 0;
-    for (int64_t i = 0; i < count; ++i)
-      for (int64_t j = 0; j < run; ++j)
-        copy(whole.data[i * stride + begin(rank) * below + j],
-             part.data[i * run + j]);
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t begin = 0, ownBegin = 0;
+      for (int64_t size : sideBySide) {
+        int64_t own = size * each / whole.shape[dim];
+        int64_t from = (begin + rank / repeat * own) * below;
+        for (int64_t j = 0; j < own * below; ++j)
+          copy(whole.data[i * stride + from + j],
+               part.data[i * run + ownBegin * below + j]);
+        begin += size;
+        ownBegin += own;
+      }
+    }
   }
 };
 } // namespace
 
-/// One rank's part of an array that is to be of `type`; the array itself if
+/// One rank's part of an array that is to be an argument; the array itself if
 /// ranks do not share it.
-static Datum partFor(const Machine &machine, Type type, const Datum &value) {
-  auto shaped = dyn_cast<ShapedType>(type);
+static Datum partFor(const Machine &machine, const Signature::Role &role,
+                     const Datum &value) {
+  auto shaped = dyn_cast<ShapedType>(role.type);
   int64_t ranks = machine.ranks->size();
   if (ranks == 1 || !shaped || !shaped.hasRank() || !value.box)
     return value;
   std::optional<Cut> cut =
-      Cut::find(value.array().shape, shaped.getShape(), ranks);
+      Cut::find(value.array().shape, shaped.getShape(), ranks, role.sideBySide);
   if (!cut)
     return value;
   Shape shape = value.array().shape;
@@ -148,9 +165,10 @@ static Datum partFor(const Machine &machine, Type type, const Datum &value) {
 
 /// The array, or the machine's part of it, as a tensor or in a buffer of its
 /// own.
-static std::optional<Datum> bind(const Machine &machine, Type type,
-                                 const Datum &made) {
-  Datum value = partFor(machine, type, made);
+static std::optional<Datum>
+bind(const Machine &machine, const Signature::Role &role, const Datum &made) {
+  Type type = role.type;
+  Datum value = partFor(machine, role, made);
   if (!value.box)
     return value;
   if (!isa<TensorType, MemRefType>(type) || !fits(type, value.array()))
@@ -194,11 +212,11 @@ static std::optional<Outputs> runOn(Machine &machine, FunctionOpInterface func,
       if (!value->box)
         return unknown("has weights that have no place");
     } else if (i < first + args.size()) {
-      value = bind(machine, roles[i].type, args[i - first].value);
+      value = bind(machine, roles[i], args[i - first].value);
     } else if (const Output *model =
                    findResult(like, roles[i].name, i - first - args.size())) {
       value =
-          bind(machine, roles[i].type,
+          bind(machine, roles[i],
                makeArray(model->value.array().shape, poison(model->element)));
     }
     if (!value)
@@ -264,12 +282,19 @@ static std::optional<Outputs> runOn(Machine &machine, FunctionOpInterface func,
 
 /// Puts together what ranks have of a result, which is of the shape of `like`
 /// if that is known.
-static Output join(std::vector<Output> &parts, const Output *like) {
+static Output join(std::vector<Output> &parts, const Output *like,
+                   const Signature &signature) {
   int64_t ranks = int64_t(parts.size());
   Output all = parts[0];
   std::optional<Cut> cut;
+  // What is kept goes by the name of the argument that it replaces.
+  llvm::ArrayRef<int64_t> sideBySide;
+  for (const Signature::Role &role : signature.roles)
+    if (role.name == all.name)
+      sideBySide = role.sideBySide;
   if (like && all.value.box && like->value.box)
-    cut = Cut::find(like->value.array().shape, all.value.array().shape, ranks);
+    cut = Cut::find(like->value.array().shape, all.value.array().shape, ranks,
+                    sideBySide);
   if (!cut) {
     for (const Output &part : llvm::ArrayRef(parts).drop_front())
       all.copies.push_back(part.value);
@@ -305,8 +330,8 @@ std::optional<Outputs> validation::run(Ranks &ranks, FunctionOpInterface func,
     std::vector<Output> parts;
     for (std::optional<Outputs> &outputs : own)
       parts.push_back((*outputs)[o]);
-    all.push_back(
-        join(parts, like && o < like->size() ? &(*like)[o] : nullptr));
+    all.push_back(join(parts, like && o < like->size() ? &(*like)[o] : nullptr,
+                       signature));
   }
   return all;
 }

@@ -44,6 +44,9 @@ struct Signature {
   struct Role {
     mlir::Type type;
     std::string name;
+    /// If ranks share several things that lie side by side in the last
+    /// dimension, the sizes of all.
+    llvm::SmallVector<int64_t> sideBySide = {};
   };
   mutable std::vector<Role> roles;
   mutable unsigned first = 0; ///< the first role behind the weights

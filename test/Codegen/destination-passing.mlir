@@ -157,3 +157,26 @@ func.func @into(%x: tensor<?x64xf32> {attune.kind = "input"}, %w: tensor<2x64x8x
   %y = attune.linear_into %x, %w into %init : tensor<?x64xf32>, tensor<2x64x8xbf16>, tensor<?x16xf32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
 }
+
+// -----
+
+// A sum over ranks updates the argument, and what comes behind it is computed in the
+// memory of the update.
+// CHECK-LABEL: func.func private @behind_an_update(
+// CHECK-SAME:    %[[X:[a-z0-9]+]]: tensor<?x?x4xf32>
+// CHECK:         %[[S:.+]] = attune.all_reduce %{{.+}} into %[[X]] accumulate
+// CHECK:         %[[ROWS:.+]] = attune.flatten_tokens %[[S]]
+// CHECK-NOT:     linalg.copy
+// CHECK:         scf.forall {{.+}} shared_outs(%{{.+}} = %[[ROWS]])
+func.func private @behind_an_update(%x: tensor<?x?x4xf32>, %part: tensor<?x?x4xf32>, %b: index, %t: index, %v: tensor<1x4xf32>) -> tensor<?x?x4xf32> {
+  %s = attune.all_reduce %part into %x accumulate : tensor<?x?x4xf32>, tensor<?x?x4xf32> -> tensor<?x?x4xf32>
+  %n = arith.muli %b, %t : index
+  %init = tensor.empty(%n) : tensor<?x4xf32>
+  %y = scf.forall (%i) in (%n) shared_outs(%o = %init) -> tensor<?x4xf32> {
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %v into %o[%i, 0] [1, 4] [1, 1] : tensor<1x4xf32> into tensor<?x4xf32>
+    }
+  }
+  %r = attune.unflatten_tokens %y[%b, %t] : tensor<?x4xf32> -> tensor<?x?x4xf32>
+  return %r : tensor<?x?x4xf32>
+}

@@ -6,7 +6,7 @@
   oracle_table.py ATTUNE ORACLE WORK [--specs=FOLDER] [--jobs=N]
                   [--only=TEXT]... [--fused|--unfused] [--narrow] [--flag=FLAG]...
                   [--programs=FOLDER [--prepare]] [--limit=SECONDS]
-                  [--launch=WORDS]
+                  [--launch=WORDS] [--option=OPTION]...
 
 ORACLE holds hf/, torch/, sdpa/ and trained/. A case is compiled to a program,
 with fused attention and without, and the program runs all that was recorded of
@@ -22,7 +22,7 @@ With --prepare the programs are compiled into FOLDER and not run; without it
 those in FOLDER are run, perhaps on another machine, and ATTUNE is not.
 
 With --launch these words stand before each program: mpirun -n 2, for models that
-FLAGs cut for two ranks.
+FLAGs cut for two ranks. OPTIONs go to the programs.
 
 One row per output: the largest difference, what is allowed, and the verdict. A
 model whose architecture the compiler says it does not know, or that nobody has
@@ -171,8 +171,9 @@ class Runner:
         path = os.path.join(self.work, label)
         tensors.save(path + ".in.safetensors", inputs)
         self.command(label, [
-            *self.options.launch, self.program, "run", "--inputs", path + ".in.safetensors",
-            "--outputs", path + ".out.safetensors", "--threads=1"])
+            *self.options.launch, self.program, "run", "--inputs",
+            path + ".in.safetensors", "--outputs", path + ".out.safetensors",
+            "--threads=1", *self.options.option])
         return tensors.load(path + ".out.safetensors")
 
     def attempt(self, step, *arguments):
@@ -244,7 +245,7 @@ class Runner:
         result = self.command(name, [
             *self.options.launch, self.program, "generate", "--greedy", "--format=ids",
             "--prompt-ids=" + ",".join(map(str, ids)),
-            f"--max-new-tokens={len(numbers)}", *flags])
+            f"--max-new-tokens={len(numbers)}", *flags, *self.options.option])
         want = ",".join(map(str, numbers))
         good = result.stdout.strip() == want
         self.row(name, "ok" if good else "FAIL", "", "equal", detail=""
@@ -353,6 +354,7 @@ def main():
                         help="seconds that a program may take")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--launch", type=str.split, default=[])
+    parser.add_argument("--option", action="append", default=[])
     parser.add_argument("--programs")
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--narrow", action="store_true")
@@ -366,7 +368,7 @@ def main():
         folder = os.path.join(options.oracle, kind)
         for name in sorted(os.listdir(folder)) if os.path.isdir(
                 folder) else ():
-            if options.only and not any(text in f"{kind}/{name}"
+            if options.only and not any(text in f"{kind}/{name}/"
                                         for text in options.only):
                 continue
             paths = [fused for fused, off in ((True, options.unfused),

@@ -35,11 +35,12 @@ namespace attune::runtime {
 class DraftModel;
 struct GuessCounts;
 
-/// --threads and --memory-limit.
+/// --threads, --memory-limit and what ranks wait for.
 struct TeamOptions {
   unsigned threads = 0;
   uint64_t memoryLimit = 0;
   double timeout = 300; ///< seconds; 0: none
+  bool checkRanks = false;
 
   static const OptionSpecs &specs();
   /// Takes an option named in specs(). `mine` is false for any other.

@@ -45,6 +45,8 @@ struct OpenOptions {
   std::string weightsPath;
   /// Seconds that a rank waits for another one before all end; 0: for ever.
   double timeout = 0;
+  /// Compare what ranks have computed after each call.
+  bool checkRanks = false;
 };
 
 class CompiledModel {

@@ -657,6 +657,10 @@ def Shard : Pass<"attune-shard", "::mlir::ModuleOp"> {
     a row of zeros for a token of another, and `attune.all_gather` puts the
     logits together, or, where `attune-choose-candidates` has asked for a few,
     what each rank chose of its own. The module has the number of ranks in `attune.ranks`.
+    A delta rule gives each rank the memories of its heads, and what is kept of
+    the tokens before its convolution has the channels that these heads read: the
+    entry's argument says in `attune.side_by_side` how many all ranks have of
+    queries, keys and values. Gates of merged heads are cut by rows.
     With `ep` each rank has a run of the experts of every mixture: all ranks see
     all tokens, an expert of another rank gets the number behind the last one,
     and an `attune.all_reduce` adds up what the experts gave.

@@ -268,6 +268,7 @@ bool Program::execute(Verb verb, Error &error) {
   open.threads = team.threads;
   open.memoryLimit = team.memoryLimit;
   open.timeout = team.timeout;
+  open.checkRanks = team.checkRanks;
   std::unique_ptr<CompiledModel> model =
       CompiledModel::open(descriptor, open, error);
   if (!model)

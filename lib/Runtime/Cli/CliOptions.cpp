@@ -29,6 +29,9 @@ const OptionSpecs &TeamOptions::specs() {
       {"rank-timeout", "SECONDS",
        "of a model that several ranks share: how long one waits for another "
        "before all end (default: 300; 0: for ever)"},
+      {"check-ranks", "",
+       "of such a model: compare what ranks have computed after each call, and "
+       "end if that differs in a bit"},
   };
   return specs;
 }
@@ -46,6 +49,10 @@ bool TeamOptions::set(const ParsedOption &option, bool &mine, Error &error) {
     return parseBytes(option, memoryLimit, error);
   if (option.name == "rank-timeout")
     return parseReal(option, 0, 1e6, timeout, error);
+  if (option.name == "check-ranks") {
+    checkRanks = option.value == "true";
+    return true;
+  }
   mine = false;
   return true;
 }

@@ -96,7 +96,52 @@ bool MeshCalls::call(const EntryInfo &entry, void **args, Error &error) {
   // All the while: what the entry exchanges goes the same way.
   Turn mine(turn);
   sendCall(entry, args);
-  return model.callHere(entry, args, error);
+  return run(entry, args, error);
+}
+
+static uint64_t hashBytes(const uint8_t *data, uint64_t bytes, uint64_t hash) {
+  for (uint64_t i = 0; i < bytes; ++i) // FNV-1a
+    hash = (hash ^ data[i]) * uint64_t(0x100000001b3);
+  return hash;
+}
+
+bool MeshCalls::run(const EntryInfo &entry, void **args, Error &error) {
+  if (!model.callHere(entry, args, error))
+    return false;
+  if (!checks)
+    return true;
+  // Where candidates were asked for, nobody has made logits.
+  bool chosen = false;
+  for (size_t i = 0; i < entry.args.size(); ++i)
+    chosen |= entry.args[i].kind == ArgKind::Size &&
+              entry.args[i].name == "candidates" &&
+              *static_cast<const int64_t *>(args[i]) > 0;
+  std::vector<uint64_t> own, all;
+  std::vector<const ArgInfo *> outputs;
+  for (size_t i = 0; i < entry.args.size(); ++i) {
+    const ArgInfo &arg = entry.args[i];
+    if (arg.kind != ArgKind::Output || (chosen && arg.name == "logits"))
+      continue;
+    auto *words = static_cast<const int64_t *>(args[i]);
+    own.push_back(
+        hashBytes(reinterpret_cast<const uint8_t *>(uintptr_t(words[1])),
+                  bytesOf(arg, words + 3), uint64_t(0xcbf29ce484222325)));
+    outputs.push_back(&arg);
+  }
+  auto ranks = static_cast<size_t>(mesh.size());
+  all.resize(own.size() * ranks);
+  if (own.empty())
+    return true;
+  mesh.gather(own.data(), own.size() * 8, all.data());
+  for (size_t rank = 1; rank < ranks; ++rank)
+    for (size_t i = 0; i < own.size(); ++i)
+      if (all[rank * own.size() + i] != all[i])
+        mesh.abort("rank " + std::to_string(rank) +
+                       " has computed other bits than rank 0 in output '" +
+                       outputs[i]->name + "' of '" + entry.name +
+                       "' (--check-ranks)",
+                   ExitInternalError);
+  return true;
 }
 
 void MeshCalls::sendCall(const EntryInfo &entry, void **args) {
@@ -193,7 +238,7 @@ bool MeshCalls::obey(const EntryInfo &entry, uint64_t bytes, Error &error) {
       words[3 + sizes.size() + d] = stride;
     args[i] = words.data();
   }
-  return model.callHere(entry, args.data(), error);
+  return run(entry, args.data(), error);
 }
 
 bool MeshCalls::follow(Error &error) {

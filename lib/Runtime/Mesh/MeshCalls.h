@@ -22,7 +22,9 @@ namespace attune::runtime {
 
 class MeshCalls {
 public:
-  MeshCalls(Mesh &mesh, CompiledModel &model) : mesh(mesh), model(model) {}
+  /// With `checks` all ranks compare what a call gave, by hashes.
+  MeshCalls(Mesh &mesh, CompiledModel &model, bool checks)
+      : mesh(mesh), model(model), checks(checks) {}
 
   bool leads() const { return mesh.rank() == 0; }
 
@@ -54,10 +56,13 @@ private:
   void sendCall(const EntryInfo &entry, void **args);
   /// This rank's memory for an address of the first one.
   uint8_t *find(uint64_t address);
+  /// Calls the entry here, and compares its outputs with those of all ranks.
+  bool run(const EntryInfo &entry, void **args, Error &error);
   bool obey(const EntryInfo &entry, uint64_t bytes, Error &error);
 
   Mesh &mesh;
   CompiledModel &model;
+  bool checks;
   pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
   Buffer message;
   std::vector<Region> regions;
