@@ -8,19 +8,18 @@
 #include "attune/Analysis/ModelStatistics.h"
 
 #include "Attune/AttuneCachedRows.h"
+#include "Counter.h"
 #include "VisiblePairs.h"
+#include "attune/Spec/Rings.h"
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 using namespace attune::spec;
 
 namespace attune {
 
-static constexpr double activationSize = 4; // f32
-
-static double sizeOf(DType dtype) {
+double sizeOf(DType dtype) {
   switch (dtype) {
   case DType::F32:
   case DType::I32:
@@ -37,77 +36,11 @@ static double sizeOf(DType dtype) {
   return 4;
 }
 
-/// Bytes of what a position of one head is cached in, of so many numbers in
-/// `rows` rows: a key and a value.
-static double bytesCached(const Model &model, double numbers, double rows) {
+double bytesCached(const Model &model, double numbers, double rows) {
   return model.kvCache == KvCache::Full
              ? numbers * sizeOf(model.dtype)
              : numbers + rows * double(kRowScaleBytes);
 }
-
-namespace {
-
-/// The sizes of a stream's sequence.
-struct Extent {
-  double batch = 1, tokens = 1;
-};
-
-/// Adds up one layer after the other.
-class Counter {
-public:
-  Counter(const Model &model, ModelStatistics &result)
-      : model(model), result(result) {}
-
-  void run();
-
-private:
-  double extentOf(const Dim &dim) const;
-  Extent extentOf(const Stream &stream) const;
-  void startPlaces(const Stream &stream);
-  const TensorSpec *findInput(const std::string &name) const;
-
-  void countLayer(const Layer &layer);
-  void countWeights(const Layer &layer);
-  void countBlock(const Block &block, int64_t width);
-  void countAttention(const std::string &prefix, const Attention &attention,
-                      int64_t width);
-  void countBare(const Attention &attention);
-  void countFFN(const std::string &prefix, const FFN &ffn, int64_t width);
-  void countMoE(const std::string &prefix, const MoE &moe, int64_t width);
-  void countLatent(const std::string &prefix, const Attention &attention,
-                   int64_t width);
-  void countRecurrent(const Recurrent &recurrent, int64_t width);
-  void countStep(const ScanStep &step, double times);
-  void countMamba(const std::string &prefix, const Mamba &mamba, int64_t width);
-  void countShortConv(const ShortConv &conv, int64_t width);
-  void countDeltaRule(const DeltaRule &rule, int64_t width);
-  void countLinear(const Linear &linear, int64_t width);
-  void countConv(const Conv &conv);
-  void countModulation(const Modulation &by, int64_t rows);
-  /// One token after the others, as generation runs the layer.
-  void countDecode(const Layer &layer);
-
-  PartStatistics &part(const std::string &name);
-  void addFlops(const std::string &name, double flops) {
-    part(name).flops += flops * static_cast<double>(current.repeat);
-  }
-  void alive(double elements) {
-    current.activationBytes =
-        std::max(current.activationBytes, elements * activationSize);
-  }
-  double tokens() const { return here.batch * here.tokens; }
-
-  const Model &model;
-  ModelStatistics &result;
-  std::map<std::string, Extent> extents;
-  std::set<std::string> counted; ///< weights by where they come from
-  LayerStatistics current;
-  Extent here, whole;         ///< whole: before it was cut into chunks
-  double spatial[2] = {1, 1}; ///< height and width, or the tokens
-  DecodeStatistics decode;
-};
-
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Weights
@@ -157,7 +90,7 @@ static double newCopies(const Layer &layer, const WeightRole &role,
   return perRepeat ? static_cast<double>(layer.repeat) : 1;
 }
 
-static const MoE *mixtureOf(const Layer &layer) {
+const MoE *mixtureOf(const Layer &layer) {
   if (const auto *block = std::get_if<Block>(&layer.op))
     return block->moe ? &*block->moe : nullptr;
   return std::get_if<MoE>(&layer.op);
@@ -225,8 +158,8 @@ void Counter::countLatent(const std::string &prefix, const Attention &attention,
       std::max(current.scoreBytes, here.batch * heads * here.tokens *
                                        here.tokens * sizeOf(model.dtype));
   if (attention.causal != Causal::None)
-    current.cacheBytes += static_cast<double>(current.repeat) * tokens() * row *
-                          sizeOf(model.dtype);
+    current.cacheBytes += static_cast<double>(current.repeat) * here.batch *
+                          cachedTokens(attention) * row * sizeOf(model.dtype);
   alive(tokens() * (2 * channels + heads * (headDim + row + rank) + row));
 }
 
@@ -285,7 +218,8 @@ void Counter::countAttention(const std::string &prefix,
     current.cacheBytes += static_cast<double>(current.repeat) * sourceTokens *
                           kvChannels * sizeOf(model.dtype);
   else if (attention.causal != Causal::None)
-    current.cacheBytes += static_cast<double>(current.repeat) * sourceTokens *
+    current.cacheBytes += static_cast<double>(current.repeat) * here.batch *
+                          cachedTokens(attention) *
                           bytesCached(model, kvChannels, 2 * kvHeads);
   // The residual, its norm, queries, keys and values, the heads' results.
   alive(tokens() * (2 * channels + heads * (headDim + valueDim)) +
@@ -507,11 +441,33 @@ static const char *kindOf(const Layer &layer) {
   return keyOf(layer);
 }
 
+int64_t Counter::repeatsOf(const Layer &layer, size_t turn) {
+  auto turns = static_cast<int64_t>(std::max<size_t>(layer.cycle.size(), 1));
+  return layer.repeat / turns +
+         (static_cast<int64_t>(turn) < layer.repeat % turns);
+}
+
+double Counter::cachedTokens(const Attention &attention) {
+  int64_t ring = ringOf(model, attention);
+  if (const char *why = whyNoRing(attention))
+    current.wholeCache = why;
+  if (!ring)
+    return here.tokens;
+  return std::min(here.tokens, static_cast<double>(ring + model.windowSlack));
+}
+
 void Counter::countLayer(const Layer &layer) {
   int64_t width = layer.inputWidth;
   alive(tokens() * 2 * static_cast<double>(std::max(width, layer.width)));
   if (const auto *op = std::get_if<Block>(&layer.op)) {
-    countBlock(*op, width);
+    std::vector<Block> turns = layer.cycle;
+    if (turns.empty())
+      turns.push_back(*op);
+    for (size_t i = 0; i < turns.size(); ++i) {
+      current.repeat = repeatsOf(layer, i);
+      countBlock(turns[i], width);
+    }
+    current.repeat = layer.repeat;
   } else if (const auto *op = std::get_if<Attention>(&layer.op)) {
     if (op->projections)
       countAttention("", *op, width);
@@ -566,7 +522,7 @@ void Counter::countLayer(const Layer &layer) {
 }
 
 //===----------------------------------------------------------------------===//
-// Decoding
+// Model
 //===----------------------------------------------------------------------===//
 
 /// A layer's self-attention, if it has one.
@@ -575,68 +531,6 @@ static const Attention *selfAttention(const Layer &layer) {
     return block->attention ? &*block->attention : nullptr;
   const auto *attention = std::get_if<Attention>(&layer.op);
   return attention && attention->projections ? attention : nullptr;
-}
-
-void Counter::countDecode(const Layer &layer) {
-  double repeat = static_cast<double>(layer.repeat);
-  bool isTable = std::holds_alternative<Embedding>(layer.op) ||
-                 std::holds_alternative<Positions>(layer.op);
-  // Every weight is multiplied by every sequence of the batch once. A table is
-  // read one row a sequence. Experts that the token does not go through stay
-  // where they are.
-  double weights = 0, matrices = 0;
-  for (const WeightRole &role : weightRoles(layer)) {
-    double columns = static_cast<double>(std::max<int64_t>(role.columns, 1));
-    double rows = static_cast<double>(isTable ? 1 : role.rows);
-    if (role.parts > 1)
-      rows *=
-          std::min(static_cast<double>(role.parts),
-                   here.batch * static_cast<double>(mixtureOf(layer)->active));
-    weights += repeat * rows * columns;
-    if (!isTable && role.columns != 0)
-      matrices += repeat * rows * columns;
-  }
-  if (const auto *linear = std::get_if<Linear>(&layer.op))
-    if (!linear->tied.empty()) {
-      double table = static_cast<double>(linear->out) *
-                     static_cast<double>(layer.inputWidth);
-      weights += table;
-      matrices += table;
-    }
-  decode.flops += 2 * here.batch * matrices;
-  decode.bytes += weights * sizeOf(model.dtype);
-  const Attention *attention = selfAttention(layer);
-  if (!attention)
-    return;
-  double keys = here.tokens;
-  if (attention->window)
-    keys = std::min(keys, static_cast<double>(*attention->window));
-  double channels =
-      static_cast<double>(attention->headDim + attention->valueDim);
-  if (const auto &latent = attention->latent) {
-    double row = static_cast<double>(latent->rank + attention->headDim -
-                                     latent->nopeDim);
-    decode.flops += repeat * 2 * here.batch *
-                    static_cast<double>(attention->heads) * keys *
-                    (row + static_cast<double>(latent->rank));
-    decode.bytes += repeat * here.batch * keys * row * sizeOf(model.dtype);
-    return;
-  }
-  if (attention->linear) {
-    double sums = static_cast<double>(attention->headDim) *
-                  static_cast<double>(attention->valueDim + 1);
-    double heads = static_cast<double>(attention->heads + attention->kvHeads);
-    decode.flops += repeat * 2 * here.batch * heads * sums;
-    decode.bytes += repeat * 2 * here.batch *
-                    static_cast<double>(attention->kvHeads) * sums *
-                    activationSize;
-    return;
-  }
-  decode.flops += repeat * 2 * here.batch *
-                  static_cast<double>(attention->heads) * keys * channels;
-  decode.bytes += repeat * here.batch *
-                  static_cast<double>(attention->kvHeads) * keys *
-                  bytesCached(model, channels, 2);
 }
 
 /// Whether tokens can be appended one by one: a single stream of causal
@@ -667,10 +561,6 @@ static bool canDecode(const Model &model) {
   const std::vector<Layer> &layers = model.streams.front().layers;
   return found && std::holds_alternative<Embedding>(layers.front().op);
 }
-
-//===----------------------------------------------------------------------===//
-// Model
-//===----------------------------------------------------------------------===//
 
 double Counter::extentOf(const Dim &dim) const {
   if (dim.size >= 0)

@@ -223,6 +223,10 @@ static std::vector<std::string> makeNotes(const ModelStatistics &statistics) {
                     formatFlops(statistics.decode->flops) + " FLOPs and " +
                     formatBytes(statistics.decode->bytes) +
                     " read (weights and KV cache)");
+  for (const LayerStatistics &layer : statistics.layers)
+    if (!layer.wholeCache.empty())
+      notes.push_back(layer.name + " has windows, but caches all positions: " +
+                      layer.wholeCache);
   auto noteMemory = [&](const char *what, const MemoryStatistics &memory,
                         const char *tensors) {
     notes.push_back("memory of " + std::string(what) + ": " +
@@ -319,6 +323,8 @@ static void printLayer(llvm::json::OStream &json,
     printCosts(json, layer.parameters, layer.activeParameters,
                layer.weightBytes, layer.flops, layer.cacheBytes,
                layer.activationBytes, layer.scoreBytes);
+    if (!layer.wholeCache.empty())
+      json.attribute("whole_cache", layer.wholeCache);
     json.attributeArray("parts", [&] {
       for (const PartStatistics &part : layer.parts)
         json.object([&] {

@@ -23,30 +23,6 @@ namespace {
 
 constexpr StringLiteral kWritable = "bufferization.writable";
 
-/// The argument that `value` is an updated version of, or null: follows the
-/// destinations of in-place updates back.
-BlockArgument updatedArgument(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    unsigned number = cast<OpResult>(value).getResultNumber();
-    if (isa<FlattenTokensOp, UnflattenTokensOp, tensor::CastOp>(op))
-      value = op->getOperand(0);
-    else if (auto forall = dyn_cast<scf::ForallOp>(op))
-      value = forall.getOutputs()[number];
-    else if (auto loop = dyn_cast<scf::ForOp>(op))
-      value = loop.getInitArgs()[number];
-    else if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
-      value = insert.getDest();
-    else if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))
-      value = destination.getDpsInits()[number];
-    else
-      return {};
-  }
-  auto argument = cast<BlockArgument>(value);
-  return isa<func::FuncOp>(argument.getOwner()->getParentOp())
-             ? argument
-             : BlockArgument();
-}
-
 /// Whether `op`, or anything after it, reads `value`, a view of it, or what was
 /// computed in its memory: an elementwise op on the residual stream updates it,
 /// and may be the very thing that `op` reads.
@@ -177,6 +153,36 @@ struct DestinationPassing final
         return nullptr;
     }
     return start;
+  }
+
+  /// The argument that `value` is an updated version of, or null: follows the
+  /// destinations of in-place updates back, and calls of functions that were
+  /// converted before.
+  BlockArgument updatedArgument(Value value) {
+    while (Operation *op = value.getDefiningOp()) {
+      unsigned number = cast<OpResult>(value).getResultNumber();
+      if (isa<FlattenTokensOp, UnflattenTokensOp, tensor::CastOp>(op))
+        value = op->getOperand(0);
+      else if (auto forall = dyn_cast<scf::ForallOp>(op))
+        value = forall.getOutputs()[number];
+      else if (auto loop = dyn_cast<scf::ForOp>(op))
+        value = loop.getInitArgs()[number];
+      else if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
+        value = insert.getDest();
+      else if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))
+        value = destination.getDpsInits()[number];
+      else if (auto call = dyn_cast<func::CallOp>(op)) {
+        OpOperand *from = updatedOperand(call, number);
+        if (!from)
+          return {};
+        value = from->get();
+      } else
+        return {};
+    }
+    auto argument = cast<BlockArgument>(value);
+    return isa<func::FuncOp>(argument.getOwner()->getParentOp())
+               ? argument
+               : BlockArgument();
   }
 
   /// The operand that a function computes its result in.

@@ -442,18 +442,21 @@ static bool cachesLatents(const spec::Model &model) {
   return false;
 }
 
-/// The command line's word, else the description's. `verify` compares with keys
-/// and values in full.
-static bool chooseKvCache(const Options &options, ModelSource &source,
-                          DiagnosticEngine &diags) {
+/// The command line's words, else the description's. `verify` compares with
+/// keys and values in full.
+static bool chooseCaches(const Options &options, ModelSource &source,
+                         DiagnosticEngine &diags) {
   if (!source.model) {
-    if (!options.kvCache)
+    if (!options.kvCache && !options.windowSlack)
       return true;
     diags.error(atFile(options.model),
-                "--kv-cache needs a description; an .mlir file has its caches "
-                "in the types of its entries");
+                std::string(options.kvCache ? "--kv-cache" : "--window-slack") +
+                    " needs a description; an .mlir file has its caches in the "
+                    "types of its entries");
     return false;
   }
+  if (options.windowSlack)
+    source.model->windowSlack = options.windowSlack;
   spec::KvCache &form = source.model->kvCache;
   form = options.verb == Verb::Verify ? spec::KvCache::Full
                                       : options.kvCache.value_or(form);
@@ -660,7 +663,7 @@ std::optional<ModelSource> driver::openModel(const Options &options,
   if (!openBranches(options, *source, diags) ||
       !forgetChanged(options, *source, diags) ||
       !chooseQuantization(options, *source, diags) ||
-      !chooseKvCache(options, *source, diags) ||
+      !chooseCaches(options, *source, diags) ||
       !chooseLowRank(options, *source, diags) ||
       !chooseMesh(options, *source, diags) ||
       !chooseHeads(options, *source, diags))

@@ -74,7 +74,9 @@ std::optional<ProductBytes> driver::compileVariants(const Options &options,
     bool isFirst = codes.empty();
     Lowering &lowering =
         isFirst ? first : another.emplace(own, report, source, options.fusion);
+    report.setCpu(variant.name);
     std::optional<ProductBytes> object = lowering.compile(Entries::All, "obj");
+    report.setCpu("");
     if (!object) {
       first.code = lowering.code;
       return std::nullopt;

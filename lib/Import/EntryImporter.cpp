@@ -7,6 +7,8 @@
 
 #include "EntryImporter.h"
 
+#include "attune/Spec/Rings.h"
+
 #include "attune/Import/PositionMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -168,15 +170,31 @@ LogicalResult EntryImporter::importStream() {
 void EntryImporter::countPast() {
   Location at = loc(stream->spec.location);
   Value tokens = size(1);
-  length = arith::AddIOp::create(builder, at, past, tokens);
-  if (kind != EntryKind::DecodeBatch)
-    return;
-  Value more =
-      arith::IndexCastOp::create(builder, at, builder.getI64Type(), tokens);
-  Value all = tensor::SplatOp::create(builder, at, more, lengths.getType(),
-                                      ValueRange{size(0)});
-  past = lengths;
-  lengths = arith::AddIOp::create(builder, at, lengths, all);
+  SmallVector<Held> all = {{past, length, lengths}};
+  for (auto &[ring, own] : rings)
+    all.push_back(own);
+  Value more;
+  for (Held &one : all) {
+    one.length = arith::AddIOp::create(builder, at, one.past, tokens);
+    if (kind != EntryKind::DecodeBatch)
+      continue;
+    if (!more)
+      more = tensor::SplatOp::create(
+          builder, at,
+          arith::IndexCastOp::create(builder, at, builder.getI64Type(), tokens),
+          one.lengths.getType(), ValueRange{size(0)});
+    one.past = one.lengths;
+    one.lengths = arith::AddIOp::create(builder, at, one.lengths, more);
+  }
+  std::tie(past, length, lengths) =
+      std::tuple(all[0].past, all[0].length, all[0].lengths);
+  for (auto [own, one] : llvm::zip_equal(rings, llvm::drop_begin(all)))
+    own.second = one;
+}
+
+/// What the caches of a ring hold, or with 0 those of all positions.
+EntryImporter::Held EntryImporter::held(int64_t ring) const {
+  return ring ? rings.at(ring) : Held{past, length, lengths};
 }
 
 /// [batch, keys] becomes [batch, 1, 1, keys], the same for heads and queries.
@@ -376,7 +394,8 @@ LogicalResult EntryImporter::importInline(size_t number) {
   LayerScope scope;
   if (failed(fillScope(layer, scope)))
     return failure();
-  if (auto cache = caches.find(number); cache != caches.end()) {
+  std::pair cacheKey(number, spec::ringsOf(model, layer)[0]);
+  if (auto cache = caches.find(cacheKey); cache != caches.end()) {
     scope.index = index(0);
     std::tie(scope.keyCache, scope.valueCache) = cache->second;
   }
@@ -411,7 +430,7 @@ LogicalResult EntryImporter::importInline(size_t number) {
     state.shape.pop_back();
   }
   if (scope.keyCache)
-    caches[number] = {scope.keyCache, scope.valueCache};
+    caches[cacheKey] = {scope.keyCache, scope.valueCache};
   replaceMaps(number, scope);
   return success();
 }
@@ -431,11 +450,12 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
   if (const spec::Attention *cross = getCrossAttention(layer))
     if (failed(fillMemory(*cross, scope)))
       return failure();
+  Held cached = held(decode ? spec::ringsOf(model, layer)[0] : 0);
   if (getSelfAttention(layer) || keepsStates(layer)) {
     scope.mask = stream->mask;
     if (decode) {
-      scope.past = past;
-      scope.length = length;
+      scope.past = cached.past;
+      scope.length = cached.length;
     }
   }
   if (const spec::Attention *attention = getSelfAttention(layer)) {
@@ -443,8 +463,8 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
       return failure();
     if (failed(fillForms(*attention, scope)))
       return failure();
-    if (lengths && !attention->linear)
-      scope.lengths = lengths;
+    if (cached.lengths && !attention->linear)
+      scope.lengths = cached.lengths;
     if (attention->relativeBias && failed(sharedDiagonals(layer, scope)))
       return failure();
   }
@@ -471,8 +491,8 @@ static SmallVector<Value *> passed(LayerScope &scope) {
        {&scope.cos, &scope.sin, &scope.queryCos, &scope.querySin, &scope.mask,
         &scope.memory, &scope.memoryMask, &scope.lengths, &scope.memoryLengths,
         &scope.blocks, &scope.diagonals, &scope.condition, &scope.past,
-        &scope.length, &scope.crossKeys, &scope.crossValues, &scope.keyCache,
-        &scope.valueCache})
+        &scope.length, &scope.crossKeys, &scope.crossValues, &scope.cacheIndex,
+        &scope.keyCache, &scope.valueCache})
     if (*value)
       values.push_back(value);
   for (AttentionMap &map : scope.maps)
@@ -492,6 +512,12 @@ static SmallVector<Value *> replaced(LayerScope &scope) {
   return values;
 }
 
+/// Whether blocks of a cycle have different rings, or some have none.
+static bool hasSeveralRings(const spec::Model &model,
+                            const spec::Layer &layer) {
+  return !llvm::all_equal(spec::ringsOf(model, layer));
+}
+
 /// The function of one layer, ahead of this entry.
 func::FuncOp EntryImporter::createBlock(size_t number, const spec::Layer &layer,
                                         size_t variant) {
@@ -499,8 +525,12 @@ func::FuncOp EntryImporter::createBlock(size_t number, const spec::Layer &layer,
   LayerScope outer;
   if (failed(fillScope(layer, outer)))
     return {};
-  if (auto cache = caches.find(number); cache != caches.end())
+  std::pair cacheKey(number, spec::ringsOf(model, layer)[0]);
+  if (auto cache = caches.find(cacheKey); cache != caches.end())
     std::tie(outer.keyCache, outer.valueCache) = cache->second;
+  // A cache has the repeats of one ring alone.
+  if (outer.keyCache && hasSeveralRings(model, stream->spec.layers[number]))
+    outer.cacheIndex = index(0);
   if (auto cache = crossCaches.find(number); cache != crossCaches.end())
     std::tie(outer.crossKeys, outer.crossValues) = cache->second;
   fillMaps(number, outer);
@@ -565,6 +595,7 @@ func::FuncOp EntryImporter::createBlock(size_t number, const spec::Layer &layer,
 LogicalResult EntryImporter::createTurns(size_t number,
                                          SmallVectorImpl<Turn> &turns) {
   const spec::Layer &layer = stream->spec.layers[number];
+  std::vector<int64_t> rings = spec::ringsOf(model, layer);
   std::map<std::string, func::FuncOp> functions;
   for (size_t i = 0; i < std::max<size_t>(layer.cycle.size(), 1); ++i) {
     spec::Layer own = layer;
@@ -579,6 +610,7 @@ LogicalResult EntryImporter::createTurns(size_t number,
       callee = createBlock(number, own, functions.size() - 1);
     Turn &turn = turns.emplace_back();
     turn.callee = callee;
+    turn.ring = rings[i];
     if (!callee || failed(fillScope(own, turn.scope)))
       return failure();
   }
@@ -603,42 +635,72 @@ LogicalResult EntryImporter::importCalls(size_t number) {
   if (auto cross = crossCaches.find(number); cross != crossCaches.end())
     for (Turn &turn : turns)
       std::tie(turn.scope.crossKeys, turn.scope.crossValues) = cross->second;
-  // Equal for all repeats.
-  LayerScope &first = turns.front().scope;
+  // The values carried from call to call: the stream, the hidden states, the
+  // caches, the attention maps.
+  SmallVector<Value> carried = {state.value};
+  if (tapped)
+    carried.push_back(hiddenStates);
+  std::map<int64_t, size_t> placeOfCache;
+  for (auto [key, cache] : caches)
+    if (key.first == number) {
+      placeOfCache[key.second] = carried.size();
+      for (Value value : {cache.first, cache.second})
+        if (value)
+          carried.push_back(value);
+    }
+  size_t placeOfMaps = carried.size();
   for (Turn &turn : turns) {
     fillMaps(number, turn.scope);
-    if (auto cache = caches.find(number); cache != caches.end())
-      std::tie(turn.scope.keyCache, turn.scope.valueCache) = cache->second;
+    if (auto place = placeOfCache.find(turn.ring); place != placeOfCache.end())
+      std::tie(turn.scope.keyCache, turn.scope.valueCache) =
+          caches[{number, turn.ring}];
+    size_t next = turn.scope.keyCache ? placeOfCache[turn.ring] : 0;
+    size_t numMaps = turn.scope.maps.size(), map = placeOfMaps;
+    for (size_t left = replaced(turn.scope).size(); left > 0; --left)
+      turn.places.push_back(left > numMaps ? next++ : map++);
   }
+  LayerScope &first = turns.front().scope;
+  for (AttentionMap &map : first.maps)
+    carried.push_back(map.value);
 
-  // Calls repeat `position` with the values carried so far and replaces them:
-  // the stream, the hidden states, the caches, the attention maps.
-  auto call = [&](const Turn &turn, Value position,
+  // The number that repeat `start + turn` has in its cache, where `start` is a
+  // multiple of the number of turns.
+  bool severalRings = hasSeveralRings(model, layer);
+  auto cacheIndex = [&](size_t turn, Value rounds) -> Value {
+    auto isSame = [&](const Turn &other) {
+      return other.ring == turns[turn].ring;
+    };
+    Value many = index(llvm::count_if(turns, isSame));
+    Value before = index(std::count_if(turns.begin(), &turns[turn], isSame));
+    Value whole = arith::MulIOp::create(builder, at, rounds, many);
+    return arith::AddIOp::create(builder, at, whole, before);
+  };
+
+  // Calls repeat `position` with the values carried so far and replaces them.
+  auto call = [&](size_t number, Value position, Value rounds,
                   SmallVector<Value> carried) {
+    const Turn &turn = turns[number];
     LayerScope inner = turn.scope;
-    size_t next = tapped ? 2 : 1;
-    for (Value *value : replaced(inner))
-      *value = carried[next++];
+    for (auto [value, place] : llvm::zip_equal(replaced(inner), turn.places))
+      *value = carried[place];
+    if (severalRings && inner.keyCache)
+      inner.cacheIndex = cacheIndex(number, rounds);
     SmallVector<Value> operands = {position, carried[0]};
     for (Value *value : passed(inner))
       operands.push_back(*value);
     auto op = func::CallOp::create(builder, at, turn.callee, operands);
-    SmallVector<Value> results = {op.getResult(0)};
+    carried[0] = op.getResult(0);
     if (tapped) {
       Value first = index(numHidden);
       Value where = arith::AddIOp::create(builder, at, position, first);
-      results.push_back(
-          storeHiddenState(at, carried[1], op.getResult(0), where));
+      carried[1] = storeHiddenState(at, carried[1], op.getResult(0), where);
     }
-    llvm::append_range(results, op.getResults().drop_front());
-    return results;
+    for (auto [result, place] :
+         llvm::zip_equal(op.getResults().drop_front(), turn.places))
+      carried[place] = result;
+    return carried;
   };
 
-  SmallVector<Value> carried = {state.value};
-  if (tapped)
-    carried.push_back(hiddenStates);
-  for (Value *value : replaced(first))
-    carried.push_back(*value);
   int64_t each = turns.size(), looped = layer.repeat - layer.repeat % each;
   if (looped > each) {
     auto loop = scf::ForOp::create(builder, at, index(0), index(looped),
@@ -647,11 +709,15 @@ LogicalResult EntryImporter::importCalls(size_t number) {
     builder.setInsertionPointToEnd(loop.getBody());
     SmallVector<Value> next =
         llvm::to_vector_of<Value>(loop.getRegionIterArgs());
+    Value rounds;
+    if (severalRings)
+      rounds = arith::DivUIOp::create(builder, at, loop.getInductionVar(),
+                                      index(each));
     for (int64_t i = 0; i < each; ++i) {
       Value position = loop.getInductionVar();
       if (i)
         position = arith::AddIOp::create(builder, at, position, index(i));
-      next = call(turns[i], position, next);
+      next = call(i, position, rounds, next);
     }
     scf::YieldOp::create(builder, at, next);
     carried = llvm::to_vector_of<Value>(loop.getResults());
@@ -659,18 +725,22 @@ LogicalResult EntryImporter::importCalls(size_t number) {
     looped = 0;
   }
   for (int64_t i = looped; i < layer.repeat; ++i)
-    carried = call(turns[i % each], index(i), carried);
+    carried = call(i % each, index(i), index(i / each), carried);
 
   state.value = carried[0];
   if (tapped) {
     hiddenStates = carried[1];
     numHidden += layer.repeat;
   }
-  size_t next = tapped ? 2 : 1;
-  for (Value *value : replaced(first))
-    *value = carried[next++];
-  if (first.keyCache)
-    caches[number] = {first.keyCache, first.valueCache};
+  for (auto [ring, place] : placeOfCache) {
+    auto &[keys, values] = caches[{number, ring}];
+    keys = carried[place];
+    if (values)
+      values = carried[place + 1];
+  }
+  for (auto [map, value] :
+       llvm::zip_equal(first.maps, ArrayRef(carried).drop_front(placeOfMaps)))
+    map.value = value;
   replaceMaps(number, first);
   return success();
 }

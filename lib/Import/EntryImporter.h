@@ -91,6 +91,7 @@ private:
     std::optional<int64_t> max;
     mlir::Location loc;
     std::optional<int64_t> ignored = {};
+    int64_t ring = 0; ///< the window that it is about
   };
 
   /// Attention weights that an output asks for.
@@ -100,6 +101,13 @@ private:
     mlir::Value value = {}; ///< so far; null before the stream is built
   };
 
+  /// How many tokens caches hold: a number, or one for each sequence; the most
+  /// of them with the new ones; and with these of each sequence, if they
+  /// differ.
+  struct Held {
+    mlir::Value past, length, lengths;
+  };
+
   // Signature.
   mlir::LogicalResult collectArguments();
   void addInput(const spec::TensorSpec &input);
@@ -107,6 +115,7 @@ private:
   bool skipsPadding(const std::string &positionsName) const;
   void addImplicitInputs(const StreamState &of);
   void addCaches();
+  void addHeld(int64_t ring);
   void addCrossCaches();
   bool reads(const StreamState &of, const std::string &input) const;
   mlir::LogicalResult collectBareInputs();
@@ -122,6 +131,7 @@ private:
   // Body.
   mlir::LogicalResult importStream();
   void countPast();
+  Held held(int64_t ring) const;
   void importMask(StreamState &of);
   mlir::LogicalResult importCrossCaches();
   mlir::func::FuncOp createCross(size_t number, mlir::Type keys,
@@ -187,6 +197,9 @@ private:
   struct Turn {
     mlir::func::FuncOp callee;
     LayerScope scope;
+    int64_t ring = 0;
+    /// Of all that the loop over the repeats carries, what it replaces.
+    llvm::SmallVector<size_t> places = {};
   };
   mlir::LogicalResult createTurns(size_t number,
                                   llvm::SmallVectorImpl<Turn> &turns);
@@ -244,7 +257,9 @@ private:
   /// The most tokens that an input may have, where something limits them.
   std::map<std::string, int64_t> longestOf;
   std::map<std::string, NamedTensor> results; ///< by layer (or tap) name
-  std::map<size_t, std::pair<mlir::Value, mlir::Value>> caches; ///< by layer
+  /// By layer and ring: blocks of a cycle may have different windows.
+  std::map<std::pair<size_t, int64_t>, std::pair<mlir::Value, mlir::Value>>
+      caches;
   /// Keys and values of other streams that decoding reads, by layer.
   std::map<size_t, std::pair<mlir::Value, mlir::Value>> crossCaches;
   /// Biases by distance, by layer.
@@ -263,6 +278,9 @@ private:
   mlir::Value past, length;
   /// Of each sequence, if they differ: its cached tokens and the new ones.
   mlir::Value lengths;
+  /// The same three of what a ring holds, by its window (attune/Spec/Rings.h):
+  /// its first row may be a later token than the first.
+  std::map<int64_t, Held> rings;
   std::map<int64_t, mlir::Value> constants;
   /// hidden_states so far, and how many there are; null if nobody asked.
   mlir::Value hiddenStates;

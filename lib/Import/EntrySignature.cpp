@@ -8,9 +8,12 @@
 #include "EntryImporter.h"
 
 #include "Attune/AttuneCachedRows.h"
+#include "attune/Spec/Rings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace attune;
@@ -291,7 +294,7 @@ void EntryImporter::addImplicitInputs(const StreamState &of) {
 namespace {
 /// A tensor of a layer that decoding keeps from step to step.
 struct CacheRole {
-  const char *name;
+  std::string name;
   int64_t count; ///< repeats, or layers of a recurrence
   std::vector<spec::Dim> sizes;
   /// Written once and only read from then on, so that a stored number rounds
@@ -299,11 +302,13 @@ struct CacheRole {
   bool stored = false;
   /// Rows that may be bytes with a scale.
   bool heads = false;
+  int64_t ring = 0; ///< the window of its rows; 0: they are all positions
 };
 } // namespace
 
-/// One or two.
-static SmallVector<CacheRole> cachesOf(const spec::Layer &layer) {
+/// One or two for `repeat` repeats of a layer with one ring.
+static SmallVector<CacheRole> cachesOfRing(const spec::Layer &layer,
+                                           int64_t ring, int64_t repeat) {
   auto fixed = [](int64_t size) { return spec::Dim{size, ""}; };
   if (const auto *op = std::get_if<spec::Recurrent>(&layer.op)) {
     SmallVector<CacheRole> roles = {{"h", op->layers, {fixed(op->width)}}};
@@ -313,36 +318,56 @@ static SmallVector<CacheRole> cachesOf(const spec::Layer &layer) {
   }
   if (const spec::Mamba *op = getMamba(layer))
     return {{"conv",
-             layer.repeat,
+             repeat,
              {fixed(op->kernel - 1), fixed(spec::numConvolved(*op))}},
-            {"state", layer.repeat, {fixed(op->states), fixed(op->inner)}}};
+            {"state", repeat, {fixed(op->states), fixed(op->inner)}}};
   if (const spec::ShortConv *op = getShortConv(layer))
-    return {{"conv",
-             layer.repeat,
-             {fixed(op->kernel - 1), fixed(layer.inputWidth)}}};
+    return {{"conv", repeat, {fixed(op->kernel - 1), fixed(layer.inputWidth)}}};
   if (const spec::DeltaRule *op = getDeltaRule(layer))
     return {{"conv",
-             layer.repeat,
+             repeat,
              {fixed(op->kernel - 1), fixed(spec::numConvolved(*op))}},
             {"state",
-             layer.repeat,
+             repeat,
              {fixed(op->keyDim), fixed(op->heads * op->valueDim)}}};
   const spec::Attention *attention = getSelfAttention(layer);
   if (!attention)
     return {};
   int64_t keyDim = attention->headDim;
   int64_t valueDim = attention->valueDim ? attention->valueDim : keyDim;
-  spec::Dim rows = {-1, "capacity"}, heads = fixed(attention->kvHeads);
+  std::string capacity = "capacity";
+  if (ring)
+    capacity += "_" + std::to_string(ring);
+  spec::Dim rows = {-1, capacity}, heads = fixed(attention->kvHeads);
   if (const auto &latent = attention->latent)
     return {{"latent",
-             layer.repeat,
+             repeat,
              {fixed(1), rows, fixed(latent->rank + keyDim - latent->nopeDim)},
-             true}};
+             true,
+             false,
+             ring}};
   if (attention->linear)
-    return {
-        {"sums", layer.repeat, {heads, fixed(keyDim), fixed(valueDim + 1)}}};
-  return {{"k", layer.repeat, {heads, rows, fixed(keyDim)}, true, true},
-          {"v", layer.repeat, {heads, rows, fixed(valueDim)}, true, true}};
+    return {{"sums", repeat, {heads, fixed(keyDim), fixed(valueDim + 1)}}};
+  return {{"k", repeat, {heads, rows, fixed(keyDim)}, true, true, ring},
+          {"v", repeat, {heads, rows, fixed(valueDim)}, true, true, ring}};
+}
+
+/// Those of a layer, one or two for each ring that repeats of it have, which
+/// are in order. If a cycle has several, the caches have their names.
+static SmallVector<CacheRole> cachesOf(const spec::Model &model,
+                                       const spec::Layer &layer) {
+  std::vector<int64_t> rings = spec::ringsOf(model, layer);
+  std::map<int64_t, int64_t> repeats;
+  for (int64_t i = 0; i < layer.repeat; ++i)
+    ++repeats[rings[size_t(i) % rings.size()]];
+  SmallVector<CacheRole> all;
+  for (auto [ring, repeat] : repeats)
+    for (CacheRole &role : cachesOfRing(layer, ring, repeat)) {
+      if (ring && repeats.size() > 1)
+        role.name.insert(0, "window_" + std::to_string(ring) + ".");
+      all.push_back(role);
+    }
+  return all;
 }
 
 /// The element type of a cache.
@@ -357,30 +382,48 @@ static Type elementOf(OpBuilder &builder, const CacheRole &role,
   return shared.storage;
 }
 
-/// How many tokens are cached, at most and of each sequence, and what each
-/// layer keeps of them.
-void EntryImporter::addCaches() {
-  const spec::TensorSpec *first = findInput(model, stream->spec.input);
-  arguments.push_back({"past",
+/// How many tokens are cached, at most and of each sequence: all, or those that
+/// a ring holds.
+void EntryImporter::addHeld(int64_t ring) {
+  std::string suffix = ring ? "_" + std::to_string(ring) : "";
+  Location at = loc(stream->spec.location);
+  arguments.push_back({"past" + suffix,
                        "past",
                        "",
                        builder.getIndexType(),
                        {},
                        std::nullopt,
-                       loc(stream->spec.location)});
+                       at,
+                       std::nullopt,
+                       ring});
+  if (kind != EntryKind::DecodeBatch)
+    return;
+  const spec::TensorSpec *first = findInput(model, stream->spec.input);
+  arguments.push_back(
+      {"lengths" + suffix,
+       "lengths",
+       "",
+       RankedTensorType::get({ShapedType::kDynamic}, builder.getI64Type()),
+       {first->shape[0]},
+       std::nullopt,
+       at,
+       std::nullopt,
+       ring});
+}
+
+/// How many tokens are cached, and what each layer keeps of them.
+void EntryImporter::addCaches() {
+  const spec::TensorSpec *first = findInput(model, stream->spec.input);
+  std::set<int64_t> windows = {0};
+  for (const spec::Layer &layer : stream->spec.layers)
+    for (int64_t ring : spec::ringsOf(model, layer))
+      windows.insert(ring);
+  for (int64_t ring : windows)
+    addHeld(ring);
   bool batched = kind == EntryKind::DecodeBatch;
-  if (batched)
-    arguments.push_back(
-        {"lengths",
-         "lengths",
-         "",
-         RankedTensorType::get({ShapedType::kDynamic}, builder.getI64Type()),
-         {first->shape[0]},
-         std::nullopt,
-         loc(stream->spec.location)});
   for (size_t n = 0; n < stream->spec.layers.size(); ++n) {
     const spec::Layer &layer = stream->spec.layers[n];
-    for (const CacheRole &role : cachesOf(layer)) {
+    for (const CacheRole &role : cachesOf(model, layer)) {
       std::vector<spec::Dim> shape = {{role.count, ""}, first->shape[0]};
       SmallVector<int64_t> sizes = {role.count, ShapedType::kDynamic};
       // All that a sequence has is in one piece, which @decode takes alone.
@@ -397,7 +440,8 @@ void EntryImporter::addCaches() {
         shape.back().size = sizes.back() = elementsOfRow(element, sizes.back());
       arguments.push_back({stream->symbols[n] + "." + role.name, "cache", "",
                            RankedTensorType::get(sizes, element), shape,
-                           std::nullopt, loc(layer.location)});
+                           std::nullopt, loc(layer.location), std::nullopt,
+                           role.ring});
     }
   }
 }
@@ -467,6 +511,10 @@ LogicalResult EntryImporter::createFunction() {
       list.set("attune.max", builder.getI64IntegerAttr(*argument.max));
     if (argument.ignored)
       list.set("attune.ignored", builder.getI64IntegerAttr(*argument.ignored));
+    if (argument.ring) {
+      list.set("attune.window", builder.getI64IntegerAttr(argument.ring));
+      list.set("attune.slack", builder.getI64IntegerAttr(model.windowSlack));
+    }
     types.push_back(argument.type);
     attrs.push_back(list.getDictionary(builder.getContext()));
     locs.push_back(argument.loc);
@@ -488,10 +536,11 @@ LogicalResult EntryImporter::createFunction() {
   SmallVector<Value> cacheArguments;
   for (size_t i = 0; i < arguments.size(); ++i) {
     Value value = body->getArgument(i);
+    int64_t ring = arguments[i].ring;
     if (arguments[i].kind == "past")
-      past = value;
+      (ring ? rings[ring].past : past) = value;
     else if (arguments[i].kind == "lengths")
-      lengths = value;
+      (ring ? rings[ring].lengths : lengths) = value;
     else if (arguments[i].kind == "cache")
       cacheArguments.push_back(value);
     else
@@ -500,8 +549,10 @@ LogicalResult EntryImporter::createFunction() {
   }
   size_t next = 0;
   for (size_t n = 0; decode && n < stream->spec.layers.size(); ++n)
-    for (auto [i, role] : llvm::enumerate(cachesOf(stream->spec.layers[n])))
-      (i == 0 ? caches[n].first : caches[n].second) = cacheArguments[next++];
+    for (const CacheRole &role : cachesOf(model, stream->spec.layers[n])) {
+      auto &[keys, values] = caches[{n, role.ring}];
+      (keys ? values : keys) = cacheArguments[next++];
+    }
   for (size_t n = 0; decode && n < stream->spec.layers.size(); ++n)
     if (getCrossAttention(stream->spec.layers[n]))
       crossCaches[n] = {inputs[nameOfCross(stream->symbols[n], "k")].value,
@@ -558,15 +609,17 @@ LogicalResult EntryImporter::finish() {
           ArrayRef<ReassociationIndices>{{0, 1}, {2}});
       addResult("output", "logits", {logits, {state.shape[0], state.shape[2]}});
     }
-    for (const auto &[n, pair] : caches) {
-      Value both[] = {pair.first, pair.second};
-      for (auto [role, cache] :
-           llvm::zip_first(cachesOf(stream->spec.layers[n]), both)) {
+    for (size_t n = 0; n < stream->spec.layers.size(); ++n) {
+      std::set<int64_t> seen;
+      for (const CacheRole &role : cachesOf(model, stream->spec.layers[n])) {
+        const auto &[keys, values] = caches[{n, role.ring}];
         std::string name = stream->symbols[n] + "." + role.name;
         auto argument = llvm::find_if(arguments, [&](const Argument &a) {
           return a.kind == "cache" && a.name == name;
         });
-        addResult("cache", name, {cache, argument->shape});
+        addResult(
+            "cache", name,
+            {seen.insert(role.ring).second ? keys : values, argument->shape});
       }
     }
   } else {

@@ -392,9 +392,10 @@ Value attune::readCache(OpBuilder &builder, Location loc, Value cache,
 
 Value LayerImporter::throughCache(Location at, Value rows, Value &cache) {
   bool unequal = !scope.past.getType().isIndex();
+  Value number = scope.cacheIndex ? scope.cacheIndex : scope.index;
   cache = CacheAppendOp::create(builder, at, cache.getType(), rows, cache,
-                                scope.index, scope.past, unequal);
-  return readCache(builder, at, cache, scope.index, scope.length, unequal);
+                                number, scope.past, unequal);
+  return readCache(builder, at, cache, number, scope.length, unequal);
 }
 
 Value LayerImporter::project(

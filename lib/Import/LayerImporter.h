@@ -72,6 +72,9 @@ struct LayerScope {
   /// Decoding: cached tokens before these, a number or [batch]; and with them,
   /// of the longest sequence.
   mlir::Value past, length;
+  /// Decoding: number of the repeat among those whose keys and values a cache
+  /// has; null: that is all repeats.
+  mlir::Value cacheIndex;
   /// Decoding: replaced by their successors. Latent attention has but one, and
   /// so have the sums of linear attention and a short convolution. In a state
   /// space or a delta rule they are the last inputs of the convolution and the

@@ -360,7 +360,7 @@ LogicalResult EntryImporter::importRecurrent(size_t number) {
   int64_t rows = spec::numGates(op.cell) * op.width;
   auto kind = CellKindAttr::get(builder.getContext(), toCell(op.cell));
   Value keep = tensors.keep(stream->mask);
-  std::pair<Value, Value> &cached = caches[number];
+  std::pair<Value, Value> &cached = caches[{number, 0}];
   auto initial = [&](const std::string &name, Value cache,
                      int64_t level) -> Value {
     if (cache)

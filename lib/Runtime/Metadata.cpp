@@ -318,8 +318,14 @@ private:
     if (!text(value, "kind", kind) || !text(value, "name", arg.name) ||
         !text(value, "dtype", dtype) || !text(value, "default", filled) ||
         !integer(value, "max", arg.max, false) ||
-        !integer(value, "longest", arg.longest, false))
+        !integer(value, "longest", arg.longest, false) ||
+        !integer(value, "window", arg.window, false) ||
+        !integer(value, "slack", arg.slack, false))
       return false;
+    if (arg.window < 0 || arg.window > INT32_MAX || arg.slack < 0 ||
+        arg.slack > INT32_MAX || (arg.window > 0 && arg.slack < 4))
+      return error.set(ExitInternalError,
+                       "model metadata: " + where + ": no such window");
     if (const JsonValue *ignored = value.find("ignored")) {
       if (!ignored->isInt())
         return fail(where + ".ignored", "a number", *ignored);

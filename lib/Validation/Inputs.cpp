@@ -121,6 +121,9 @@ int64_t Maker::sizeOf(unsigned number, unsigned dim, unsigned rank) {
       auto most = func.getArgAttrOfType<IntegerAttr>(number, "attune.longest");
       if (most && dim == 1)
         length = std::min(length, most.getInt());
+      // What rings hold begins at the first position, as all caches do.
+      if (name.getValue().starts_with("capacity"))
+        return known["capacity"];
       return known.try_emplace(name.getValue(), length).first->second;
     }
   }

@@ -479,7 +479,10 @@ def generate(interpreter, names, prompt, count):
             given[attribute(attributes, "name")] = Tensor(shape, [math.nan] * math.prod(shape))
     ids, result, past = list(prompt), [], 0
     while len(result) < count:
-        given.update({"input_ids": Tensor((1, len(ids)), ids), "past": past})
+        given["input_ids"] = Tensor((1, len(ids)), ids)
+        for _, kind, attributes in arguments: # of all caches, and of rings
+            if '"past"' in attributes:
+                given[attribute(attributes, "name") or "past"] = past
         given.pop("position_ids", None)
         values = interpreter.call("decode", bind(arguments, given))
         logits = values[0].data

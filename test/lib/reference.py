@@ -372,6 +372,13 @@ class Layer:
                 g = h * groups // heads
                 scores = []
                 for n in range(len(key)):
+                    hidden = causal and n > m + shift
+                    hidden |= bool(window) and n <= m + shift - number(window)
+                    hidden |= (bool(window) and not causal
+                               and n >= m + shift + number(window))
+                    if hidden:
+                        scores.append(-math.inf)
+                        continue
                     s = scale * dot(query[m][h], key[n][g])
                     if options.get("scale_by_layer"):
                         s /= self.number - self.layer.get("first", 0) + 1
@@ -379,17 +386,14 @@ class Layer:
                         s = cap * math.tanh(s / cap)
                     if options.get("alibi"):
                         s += alibi_slope(h, heads) * (n - m - shift)
-                    hidden = causal and n > m + shift
-                    hidden |= bool(mask) and not mask[n]
-                    hidden |= bool(window) and n <= m + shift - number(window)
-                    hidden |= (bool(window) and not causal
-                               and n >= m + shift + number(window))
+                    hidden = bool(mask) and not mask[n]
                     hidden |= self.hides(options, h, m, n)
                     scores.append(-math.inf if hidden else s)
                 probs = (softmax(scores, sinks[h]) if linear is None
                          else share(scores, linear))
                 maps[h].append(probs)
-                joined += [sum(p * value[n][g][d] for n, p in enumerate(probs))
+                seen = [(n, p) for n, p in enumerate(probs) if p]
+                joined += [sum(p * value[n][g][d] for n, p in seen)
                            for d in range(value_dim)]
             result.append(joined)
         if options.get("gate"):

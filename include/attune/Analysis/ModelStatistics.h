@@ -49,6 +49,8 @@ struct LayerStatistics {
   double weightBytes = 0, flops = 0, cacheBytes = 0;
   // One repeat, since they follow each other:
   double activationBytes = 0, scoreBytes = 0;
+  /// Why windows do not bound what is cached; empty: they do, or there is none.
+  std::string wholeCache;
   /// Parts of all repeats together; parts that cost nothing are left out.
   std::vector<PartStatistics> parts;
 };

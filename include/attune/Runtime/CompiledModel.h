@@ -30,6 +30,9 @@
 
 namespace attune::runtime {
 
+/// From this many rows on, kernels give the same bits for each.
+constexpr size_t fewRows = 16;
+
 class CudaDevice;
 class Mesh;
 class MeshCalls;
@@ -195,6 +198,10 @@ public:
   /// that size is bound. They must stay valid until the call has run, and none
   /// is above resolve()'s `past`.
   bool bindLengths(const int64_t *lengths, Error &error);
+  /// The same of the caches of a window: the number of positions they hold, or
+  /// that of the longest sequence, and with `lengths` that of each.
+  bool bindHeld(int64_t window, int64_t most, const int64_t *lengths,
+                Error &error);
   /// Binds the i-th cache of the entry.
   bool bindCache(unsigned i, void *data, Error &error);
   /// Fills in what is absent and works out the outputs. `past` is the number of
@@ -266,10 +273,16 @@ public:
   /// `count` ids, [count, vocabulary], valid until the next step; null: failed.
   const float *stepAll(const int64_t *ids, int64_t count, Error &error);
   /// Forgets all but the first `length` positions. Fails if what the model
-  /// keeps does not belong to single positions.
+  /// keeps does not belong to single positions, or if layers with a window have
+  /// forgotten what the next token would see.
   bool rewind(int64_t length, Error &error);
-  /// Whether rewind() can go to any length.
+  /// Whether what the model keeps belongs to single positions.
   bool canRewind() const { return keepsTokens; }
+  /// Whether rewind() can go to a length.
+  bool reaches(int64_t length) const {
+    Error ignored;
+    return length >= 0 && length <= past && canGoOnFrom(length, ignored);
+  }
   /// Takes over the first `length` positions of another session of the model,
   /// with the same capacity and one row, in place of its own; of all positions
   /// the logits, too. It has the first `held` of them already. Fails where
@@ -309,6 +322,8 @@ public:
   /// Forgets everything that was appended.
   void reset() {
     past = 0;
+    for (Ring &ring : rings)
+      ring.first = 0;
     history.clear();
   }
 
@@ -333,6 +348,26 @@ private:
   bool run(const int64_t *ids, int64_t count, Error &error);
   bool bind(Invocation &call, const int64_t *ids, int64_t count, Error &error);
 
+  /// What the caches of layers with a window hold, which is less than the whole
+  /// text: the positions from `first` on (SessionRings.cpp).
+  struct Ring {
+    int64_t window = 0, slack = 0;
+    int64_t room = 0; ///< positions that there is memory for
+    int64_t first = 0;
+    std::string capacity; ///< the name of `room` in shapes
+  };
+  void addRings();
+  Ring *findRing(int64_t window);
+  int64_t firstOf(int64_t window) const;
+  bool canGoOnFrom(int64_t length, Error &error) const;
+  int64_t countPiece(int64_t left) const;
+  bool makeRoom(int64_t count, Error &error);
+  bool dropRows(const Ring &ring, int64_t count, Error &error);
+  bool bindRings(Invocation &call, Error &error) const;
+  template <typename F>
+  bool inPieces(Invocation &call, const int64_t *ids, int64_t count,
+                Error &error, F setOutputs);
+
   /// The results of other streams that decoding reads: outputs of the encoder
   /// and the masks it was given.
   struct Memory {
@@ -356,6 +391,7 @@ private:
     uint8_t *place = nullptr; ///< in `data`, or in the memory of a group
     uint64_t layers = 0, rowBytes = 0;
     uint64_t planes = 1, positionBytes = 0;
+    int64_t window = 0; ///< 0: it is no ring
     /// What `length` positions take of a plane.
     uint64_t bytesOf(uint64_t length) const {
       if (positionBytes)
@@ -363,7 +399,12 @@ private:
       return length ? layers * rowBytes : 0;
     }
   };
+  uint64_t bytesHeld(const Cache &cache) const {
+    return cache.bytesOf(static_cast<uint64_t>(past - firstOf(cache.window)));
+  }
   std::vector<Cache> caches;
+  std::vector<Ring> rings;
+  std::vector<int64_t> idsOfPiece;
   bool keepsTokens = true; ///< and nothing that no step can take back
   ModelMemory logitsMemory;
   Buffer logitsCopy; ///< of the last step, if `copied`

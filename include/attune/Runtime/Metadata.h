@@ -17,6 +17,7 @@
 #include "attune/Runtime/Error.h"
 #include "attune/Runtime/Json.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,7 +34,9 @@ struct DimInfo {
 };
 
 /// Past is the number of positions in the caches; where sequences have
-/// different ones, Lengths [batch] are theirs and Past is the largest. A Size
+/// different ones, Lengths [batch] are theirs and Past is the largest. Those
+/// with a window are of the caches with the same window alone, which do not
+/// keep all positions. A Size
 /// is the number that shapes call by its name, for code that cannot read it off
 /// a tensor.
 enum class ArgKind : uint8_t {
@@ -70,7 +73,15 @@ struct ArgInfo {
   std::optional<int64_t> ignored;
   int64_t longest = -1; ///< inclusive bound of the second size, its tokens
   DefaultValue defaultValue = DefaultValue::None;
+  /// Past, Lengths and Cache: the window of the layers whose rows these are,
+  /// and the further positions that their caches have room for; 0: all
+  /// positions.
+  int64_t window = 0, slack = 0;
 
+  /// Positions that a cache has room for if texts have `capacity` at most.
+  int64_t roomOf(int64_t capacity) const {
+    return window ? std::min(capacity, window + slack) : capacity;
+  }
   /// "[batch, seq, 768]"
   std::string formatShape() const;
 };

@@ -164,7 +164,10 @@ ATTUNE_API int64_t attune_session_vocabulary(const attune_session *session);
 ATTUNE_API int64_t attune_session_length(const attune_session *session);
 /* Forgets all but the first `length` positions. A model that keeps a state
  * which no step can take back (state spaces, recurrent layers), or whose caches
- * depend on the length of the text, refuses: ATTUNE_BAD_INPUT. */
+ * depend on the length of the text, refuses: ATTUNE_BAD_INPUT. So does one
+ * whose layers have windows, if the text is longer than these and their slack
+ * (--window-slack) and `length` lies further back than they remember; a quarter
+ * of the slack is always possible, and so is 0. */
 ATTUNE_API attune_status attune_session_rewind(attune_session *session,
                                                int64_t length);
 ATTUNE_API void attune_session_reset(attune_session *session);

@@ -28,6 +28,8 @@ enum class DType { F32, F16, BF16, I64, I32, I8, Bool };
 /// How cached keys and values are stored: in the model's dtype, or in bytes
 /// with a scale for each head and position.
 enum class KvCache { Full, Int8, Fp8 };
+/// See Rings.h.
+constexpr int64_t usualWindowSlack = 1024, leastWindowSlack = 256;
 
 /// A tensor dimension: a number, or a symbol such as "batch" or "seq".
 struct Dim {
@@ -640,6 +642,8 @@ struct Model {
   std::string mesh; ///< as --mesh says it; empty: one process has it all
   SourceLocation meshLocation;
   KvCache kvCache = KvCache::Full;
+  /// Positions that the cache of a window has room for besides the window.
+  int64_t windowSlack = usualWindowSlack;
   std::string pruneHeads; ///< as --prune-heads says it; empty: all heads stay
   SourceLocation pruneHeadsLocation;
   int64_t context = 0; ///< longest sequence; 0: unlimited

@@ -162,6 +162,18 @@ static bool applyKvCache(const Flag &flag, StringRef value, Options &options,
   return index.has_value();
 }
 
+static bool applyWindowSlack(const Flag &flag, StringRef value,
+                             Options &options, std::string &problem) {
+  if (!value.getAsInteger(10, options.windowSlack) &&
+      options.windowSlack >= spec::leastWindowSlack &&
+      options.windowSlack <= std::numeric_limits<int32_t>::max())
+    return true;
+  problem = flag.spelling() + " takes a number of positions from " +
+            std::to_string(spec::leastWindowSlack) + " on, not '" +
+            value.str() + "'";
+  return false;
+}
+
 static bool applyLowRank(const Flag &, StringRef value, Options &options,
                          std::string &problem) {
   options.lowRank = LowRankRules::parse(value, problem);
@@ -568,6 +580,14 @@ static ArrayRef<Flag> ownFlags() {
        "int8 or fp8: cache keys and values in bytes, with a scale for each "
        "head and position; full: as --dtype says. By default as the model "
        "says. For CPUs"},
+      {"window-slack", "N",
+       compile | generate | chat | serve | bench | inspect | import |
+           perplexity,
+       applyWindowSlack,
+       "Positions that the cache of a layer with a window has room for besides "
+       "the window, instead of the whole context: at least a quarter of them "
+       "can be taken back without computing the text again. By default as the "
+       "model says, or 1024"},
       {"low-rank", "RULES",
        compile | run | generate | embed | chat | serve | bench | inspect |
            perplexity | compare,

@@ -91,6 +91,7 @@ struct Options {
   /// Set: matrices become products of two.
   std::optional<LowRankRules> lowRank;
   std::optional<spec::KvCache> kvCache;
+  int64_t windowSlack = 0; ///< 0: as the model says
   /// Set: attention loses heads.
   std::optional<HeadRules> pruneHeads;
   std::string calibrationFile; ///< token ids or texts; empty: none

@@ -38,7 +38,7 @@ void Report::report(const Diagnostic &diagnostic) {
 
 void Report::beginStage(const std::string &name) {
   endStage();
-  stages.push_back({name, 0, ""});
+  stages.push_back({name, 0, "", cpu});
   running = true;
   stageStart = Clock::now();
   if (isTerminal)
@@ -49,7 +49,7 @@ void Report::showLine(const std::string &progress) {
   lineTime = Clock::now();
   double elapsed = std::chrono::duration<double>(lineTime - start).count();
   std::fprintf(stderr, "\r\x1b[K[%5.1f s] %s%s%s", elapsed,
-               stages.back().name.c_str(), progress.empty() ? "" : ": ",
+               stages.back().title().c_str(), progress.empty() ? "" : ": ",
                progress.c_str());
   std::fflush(stderr);
   lineShown = true;
@@ -108,6 +108,8 @@ void Report::printTiming() {
     json::Array list;
     for (const Stage &stage : stages) {
       json::Object entry{{"stage", stage.name}, {"seconds", stage.seconds}};
+      if (!stage.cpu.empty())
+        entry["cpu"] = stage.cpu;
       if (!stage.remark.empty())
         entry["remark"] = stage.remark;
       list.push_back(std::move(entry));
@@ -118,7 +120,7 @@ void Report::printTiming() {
     return;
   }
   for (const Stage &stage : stages) {
-    errs() << llvm::format("%10.3f s  ", stage.seconds) << stage.name;
+    errs() << llvm::format("%10.3f s  ", stage.seconds) << stage.title();
     if (!stage.remark.empty())
       errs() << " (" << stage.remark << ")";
     errs() << '\n';

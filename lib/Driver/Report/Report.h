@@ -35,6 +35,9 @@ public:
   /// A stage begins, and the one before ends.
   void beginStage(const std::string &name);
   void endStage();
+  /// The CPU whose code the stages from now on are for; empty: there is but one
+  /// code, or they are for all.
+  void setCpu(const std::string &name) { cpu = name; }
   /// What the current stage is at, shown on a terminal; ten times a second at
   /// most, so that callers need not count.
   void showProgress(const std::string &progress);
@@ -57,10 +60,14 @@ private:
     std::string name;
     double seconds = 0;
     std::string remark;
+    std::string cpu = {};
+
+    std::string title() const { return cpu.empty() ? name : cpu + ": " + name; }
   };
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now(), stageStart, lineTime;
   std::vector<Stage> stages;
+  std::string cpu;
   bool running = false;
   bool isTerminal = false;
   bool lineShown = false;

@@ -20,6 +20,7 @@
 #include "attune/Analysis/ModelStatistics.h"
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Safetensors.h"
+#include "attune/Spec/Rings.h"
 #include "attune/Target/CPU/MachineProbe.h"
 #include "attune/Weights/WeightLayout.h"
 
@@ -162,6 +163,32 @@ planEntry(const Options &options, const ModelSource &source, Entries entries,
     return std::nullopt;
   return MemoryStatistics{double(weights->seenBytes()),
                           double(plan->intermediate), double(plan->tensors)};
+}
+
+/// The sizes of a step of generation that takes the most memory: a prompt that
+/// fills the caches, before which there is nothing. Where rings are smaller
+/// than that it comes in pieces.
+static std::map<std::string, int64_t>
+sizesOfPrompt(const spec::Model &model, std::map<std::string, int64_t> sizes) {
+  sizes["past"] = 0;
+  auto length = sizes.find("seq");
+  if (length == sizes.end())
+    return sizes;
+  int64_t capacity = length->second;
+  sizes["capacity"] = capacity;
+  for (const spec::Stream &stream : model.streams)
+    for (const spec::Layer &layer : stream.layers)
+      for (int64_t window : spec::ringsOf(model, layer)) {
+        if (!window)
+          continue;
+        std::string suffix = "_" + std::to_string(window);
+        int64_t room = window + model.windowSlack;
+        sizes["past" + suffix] = 0;
+        sizes["capacity" + suffix] = std::min(capacity, room);
+        if (room < capacity)
+          sizes["seq"] = std::min(sizes["seq"], model.windowSlack / 2);
+      }
+  return sizes;
 }
 
 namespace {
@@ -339,13 +366,9 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
   statistics.memory =
       planEntry(options, *source, Entries::Forward, "forward", statistics.dims);
   if (statistics.decode) {
-    // A prompt that fills the cache, before which there is nothing.
-    std::map<std::string, int64_t> full = statistics.dims;
-    full["past"] = 0;
-    if (auto length = full.find("seq"); length != full.end())
-      full["capacity"] = length->second;
     statistics.decode->memory =
-        planEntry(options, *source, Entries::Decode, "decode", full);
+        planEntry(options, *source, Entries::Decode, "decode",
+                  sizesOfPrompt(source->counted(), statistics.dims));
   }
   std::optional<RankReport> rank;
   if (cut && options.format != "html") {

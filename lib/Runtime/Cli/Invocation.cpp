@@ -191,18 +191,28 @@ bool Invocation::checkIds(const ArgInfo &arg, const Slot &slot,
 }
 
 bool Invocation::bindLengths(const int64_t *given, Error &error) {
+  lengths = given;
+  return bindHeld(/*window=*/0, /*most=*/0, given, error);
+}
+
+bool Invocation::bindHeld(int64_t window, int64_t most, const int64_t *given,
+                          Error &error) {
+  bool found = !given;
   for (size_t i = 0; i < info.args.size(); ++i) {
     const ArgInfo &arg = info.args[i];
     std::string unknown;
-    if (arg.kind != ArgKind::Lengths || !shapeOf(arg, slots[i].shape, unknown))
+    if (arg.window != window)
+      continue;
+    if (arg.kind == ArgKind::Past && window > 0)
+      slots[i].words.assign(1, most);
+    if (arg.kind != ArgKind::Lengths || !given ||
+        !shapeOf(arg, slots[i].shape, unknown))
       continue;
     describe(slots[i], const_cast<int64_t *>(given));
-    slots[i].bound = true;
-    lengths = given;
-    return true;
+    slots[i].bound = found = true;
   }
-  return error.set(ExitInternalError,
-                   "entry '" + info.name + "' takes no lengths");
+  return found || error.set(ExitInternalError,
+                            "entry '" + info.name + "' takes no lengths");
 }
 
 bool Invocation::bindCache(unsigned i, void *data, Error &error) {
@@ -448,7 +458,7 @@ bool Invocation::run(Error &error) {
       args[i] = slot.words.data();
       continue;
     case ArgKind::Past:
-      args[i] = &pastLength;
+      args[i] = slot.words.empty() ? &pastLength : slot.words.data();
       continue;
     case ArgKind::Size:
       args[i] = &findDim(info.args[i].name)->value;

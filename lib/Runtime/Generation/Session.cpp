@@ -69,6 +69,7 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
   const ArgInfo *ids = entry->findIds();
   if (ids)
     session->idsName = ids->name;
+  session->addRings();
   bool hasLogits = false;
   unsigned outputs = 0;
   for (size_t i = 0; i < entry->args.size(); ++i) {
@@ -88,15 +89,20 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
     } else if (arg.kind == ArgKind::Cache) {
       uint64_t bytes;
       std::vector<int64_t> shape;
+      const Ring *ring = session->findRing(arg.window);
+      if (arg.window && !ring)
+        return internal("does not say what its rings hold");
+      std::string rows = ring ? ring->capacity : "capacity";
       for (const DimInfo &dim : arg.shape)
-        shape.push_back(dim.symbol.empty()         ? dim.size
-                        : dim.symbol == "capacity" ? capacity
-                                                   : batch);
+        shape.push_back(dim.symbol.empty()   ? dim.size
+                        : dim.symbol == rows ? arg.roomOf(capacity)
+                                             : batch);
       Cache cache;
+      cache.window = arg.window;
       bool grows = false;
       for (size_t d = 0; d < shape.size(); ++d) {
         auto size = static_cast<uint64_t>(shape[d]);
-        if (arg.shape[d].symbol == "capacity") {
+        if (arg.shape[d].symbol == rows) {
           grows = true;
           cache.positionBytes = dtypeBytes(arg.dtype);
         } else if (grows) {
@@ -308,8 +314,9 @@ bool Session::step(const int64_t *ids, int64_t count, Error &error) {
     std::vector<int64_t> all;
     for (const std::vector<int64_t> &row : rows)
       all.insert(all.end(), row.begin(), row.end());
-    int64_t before = std::exchange(past, 0);
-    if (!run(all.data(), before + count, error)) {
+    auto length = past + count;
+    reset();
+    if (!run(all.data(), length, error)) {
       reset(); // the caches hold neither the old nor the new
       return false;
     }
@@ -340,26 +347,57 @@ bool Session::bind(Invocation &call, const int64_t *ids, int64_t count,
   if (candidates > 0 && call.hasDim("candidates") &&
       !call.bindDim("candidates", candidates, "the session", error))
     return false;
+  if (!bindRings(call, error))
+    return false;
   for (unsigned i = 0; i < caches.size(); ++i)
     if (!call.bindCache(i, caches[i].place, error))
       return false;
   return call.resolve(past, "", error);
 }
 
-/// One call of the decode entry, which appends to the caches.
+/// Appends to the caches by one call, or by more of them where the room in
+/// rings asks for that; `setOutputs` gets the number of tokens before each.
+template <typename F>
+bool Session::inPieces(Invocation &call, const int64_t *ids, int64_t count,
+                       Error &error, F setOutputs) {
+  int64_t before = past;
+  for (int64_t done = 0; done < count;) {
+    int64_t piece = countPiece(count - done);
+    const int64_t *part = ids + done;
+    if (piece < count && batch > 1) {
+      idsOfPiece.clear();
+      for (int64_t row = 0; row < batch; ++row)
+        idsOfPiece.insert(idsOfPiece.end(), part + row * count,
+                          part + row * count + piece);
+      part = idsOfPiece.data();
+    }
+    bool works = makeRoom(piece, error) && bind(call, part, piece, error);
+    if (works) {
+      setOutputs(done);
+      works = call.run(error);
+    }
+    if (!works) {
+      Error none;
+      if (!rewind(before, none))
+        reset();
+      return false;
+    }
+    past += piece;
+    done += piece;
+  }
+  return true;
+}
+
+/// Calls the decode entry, which appends to the caches.
 bool Session::run(const int64_t *ids, int64_t count, Error &error) {
-  if (!bind(invocation, ids, count, error))
-    return false;
   copied = false;
-  invocation.setOutput(logitsOutput, logitsMemory.data());
-  if (idsOutput >= 0) {
+  return inPieces(invocation, ids, count, error, [&](int64_t) {
+    invocation.setOutput(logitsOutput, logitsMemory.data());
+    if (idsOutput < 0)
+      return;
     invocation.setOutput(idsOutput, candidateIdsBuffer.data());
     invocation.setOutput(valuesOutput, candidateLogitsBuffer.data());
-  }
-  if (!invocation.run(error))
-    return false;
-  past += count;
-  return true;
+  });
 }
 
 const float *Session::stepAll(const int64_t *ids, int64_t count, Error &error) {
@@ -373,13 +411,11 @@ const float *Session::stepAll(const int64_t *ids, int64_t count, Error &error) {
     error.set(ExitResourceLimit, "no memory for the logits of guessed tokens");
     return nullptr;
   }
-  if (!bind(*allTokens, ids, count, error))
-    return nullptr;
-  allTokens->setOutput(0, allLogits.data());
-  if (!allTokens->run(error))
-    return nullptr;
-  past += count;
-  return reinterpret_cast<const float *>(allLogits.data());
+  auto *logits = reinterpret_cast<float *>(allLogits.data());
+  bool works = inPieces(*allTokens, ids, count, error, [&](int64_t done) {
+    allTokens->setOutput(0, logits + done * vocabularySize);
+  });
+  return works ? logits : nullptr;
 }
 
 } // namespace attune::runtime

@@ -24,10 +24,10 @@ static bool isSameCache(const ArgInfo &batched, const ArgInfo &single) {
     const DimInfo &own = batched.shape[d],
                   &other = single.shape[d == 1 ? 0 : d];
     if (own.size != other.size || own.symbol != other.symbol ||
-        (!own.symbol.empty() && own.symbol != "capacity"))
+        (!own.symbol.empty() && own.symbol.rfind("capacity", 0) != 0))
       return false;
   }
-  return true;
+  return batched.window == single.window && batched.slack == single.slack;
 }
 
 /// The entry that decodes sequences of unequal length, if it takes what
@@ -46,7 +46,7 @@ static const EntryInfo *findBatchStep(const CompiledModel &model) {
   for (const ArgInfo &arg : batch->args) {
     if (arg.kind == ArgKind::Cache)
       own.push_back(&arg);
-    if (arg.kind == ArgKind::Lengths)
+    if (arg.kind == ArgKind::Lengths && arg.window == 0)
       hasLengths = arg.shape.size() == 1 && arg.dtype == DType::I64;
     if (arg.kind != ArgKind::Output)
       continue;
@@ -101,7 +101,7 @@ bool SessionGroup::reserveCaches(Error &error) {
     std::vector<int64_t> shape = {count()};
     for (size_t d = 1; d < arg.shape.size(); ++d) {
       bool grows = !arg.shape[d].symbol.empty();
-      shape.push_back(grows ? capacity : arg.shape[d].size);
+      shape.push_back(grows ? arg.roomOf(capacity) : arg.shape[d].size);
     }
     if (!byteSize(shape, dtypeBytes(arg.dtype), bytes) ||
         !cache.data.reserve(model, bytes, "keys and values", error))
@@ -141,16 +141,19 @@ Session *SessionGroup::open(unsigned number, Error &error) {
 /// Exchanges what two rows hold; positions that neither has are not touched.
 void SessionGroup::swapRows(unsigned row, unsigned other) {
   unsigned &first = sessionAt[row], &second = sessionAt[other];
-  auto ofFirst = static_cast<uint64_t>(lengthOf(first));
-  auto ofSecond = static_cast<uint64_t>(lengthOf(second));
   Error none; // copies fail on a GPU alone
   const Session &any = *sessions[sessions[first] ? first : second];
   for (size_t c = 0; c < caches.size(); ++c) {
     Cache &cache = caches[c];
     const Session::Cache &form = any.caches[c];
+    auto heldBy = [&](unsigned number) {
+      const Session *session = sessions[number].get();
+      return session ? session->bytesHeld(session->caches[c]) : 0;
+    };
+    uint64_t ofFirst = heldBy(first), ofSecond = heldBy(second);
     uint64_t plane = cache.bytes / form.planes;
-    uint64_t both = form.bytesOf(std::min(ofFirst, ofSecond));
-    uint64_t longest = form.bytesOf(std::max(ofFirst, ofSecond));
+    uint64_t both = std::min(ofFirst, ofSecond);
+    uint64_t longest = std::max(ofFirst, ofSecond);
     for (uint64_t i = 0; i < form.planes; ++i) {
       uint64_t a = row * cache.bytes + i * plane;
       uint64_t b = other * cache.bytes + i * plane;
@@ -181,15 +184,39 @@ void SessionGroup::bringToFront(const std::vector<unsigned> &members) {
   }
 }
 
+/// Tells the step what the rings of its sequences hold.
+bool SessionGroup::bindRings(const std::vector<unsigned> &members,
+                             Error &error) {
+  const std::vector<Session::Ring> &rings = sessions[members[0]]->rings;
+  heldOfRows.resize(rings.size());
+  for (size_t i = 0; i < rings.size(); ++i) {
+    std::vector<int64_t> &held = heldOfRows[i];
+    held.resize(members.size());
+    for (unsigned number : members)
+      held[rowOf[number]] = lengthOf(number) - sessions[number]->rings[i].first;
+    int64_t most = *std::max_element(held.begin(), held.end());
+    if (!together->bindHeld(rings[i].window, most, held.data(), error))
+      return false;
+    if (together->hasDim(rings[i].capacity) &&
+        !together->bindDim(rings[i].capacity, rings[i].room, "the sessions",
+                           error))
+      return false;
+  }
+  return true;
+}
+
 bool SessionGroup::step(const std::vector<unsigned> &members,
                         const std::vector<int64_t> &ids, Error &error) {
   if (members.size() == 1)
     return sessions[members[0]]->step(ids.data(), 1, error);
   if (!together || members.empty())
     return error.set(ExitInternalError, "these sequences cannot take a step");
-  for (unsigned number : members)
+  for (unsigned number : members) {
     if (lengthOf(number) >= capacity)
       return error.set(ExitInternalError, "a sequence has no room for a step");
+    if (!sessions[number]->makeRoom(1, error))
+      return false;
+  }
   bringToFront(members);
   auto rows = static_cast<int64_t>(members.size());
   int64_t vocabulary = sessions[members[0]]->vocabulary(), longest = 0;
@@ -221,6 +248,8 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
     return false;
   if (together->hasDim("capacity") &&
       !together->bindDim("capacity", capacity, "the sessions", error))
+    return false;
+  if (!bindRings(members, error))
     return false;
   for (unsigned i = 0; i < caches.size(); ++i)
     if (!together->bindCache(i, caches[i].data.data(), error))

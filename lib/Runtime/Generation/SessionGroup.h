@@ -68,6 +68,7 @@ private:
   void place(unsigned number);
   void swapRows(unsigned row, unsigned other);
   void bringToFront(const std::vector<unsigned> &members);
+  bool bindRings(const std::vector<unsigned> &members, Error &error);
   int64_t lengthOf(unsigned number) const {
     return sessions[number] ? sessions[number]->length() : 0;
   }
@@ -80,6 +81,7 @@ private:
   /// The row of each session in the caches, and the session of each row.
   std::vector<unsigned> rowOf, sessionAt;
   std::vector<int64_t> idsOfRows, lengthsOfRows, adapterOfRows;
+  std::vector<std::vector<int64_t>> heldOfRows; ///< of each ring
   Buffer logits;
 };
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Going back, going on from another session, and a sequence as bytes: a head,
-// the ids that a step may want again, the logits, and of each cache the
-// positions that are there, plane by plane.
+// the first position of each ring, the ids that a step may want again, the
+// logits, and of each cache the positions that are there, plane by plane.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +26,8 @@ bool Session::rewind(int64_t length, Error &error) {
     reset();
     return true;
   }
-  if (!keepsTokens)
-    return error.badInput("model '" + model.info().name +
-                          "' keeps a state that no step can take back");
+  if (!canGoOnFrom(length, error))
+    return false;
   past = length;
   return true;
 }
@@ -38,9 +37,13 @@ bool Session::copyCache(size_t number, const Session &other, uint64_t held,
                         uint64_t length, Error &error) {
   Cache &to = caches[number];
   const Cache &from = other.caches[number];
+  auto begin = static_cast<uint64_t>(other.firstOf(from.window));
+  // Rows that begin elsewhere are others.
+  if (firstOf(to.window) != other.firstOf(from.window))
+    held = 0;
   uint64_t plane = to.layers * to.rowBytes / to.planes;
-  uint64_t first = held * to.positionBytes;
-  uint64_t bytes = to.bytesOf(length) - first;
+  uint64_t first = held > begin ? to.positionBytes * (held - begin) : 0;
+  uint64_t bytes = to.bytesOf(length > begin ? length - begin : 0) - first;
   for (uint64_t i = 0; bytes > 0 && i < to.planes; ++i) {
     uint64_t at = i * plane + first;
     if (model.device()) {
@@ -62,16 +65,21 @@ bool Session::copyFrom(const Session &other, int64_t length, Error &error,
       length > other.past)
     return error.set(ExitInternalError,
                      "one session cannot go on from the other");
-  if (length > 0 && length < other.past && !keepsTokens)
-    return error.badInput("model '" + model.info().name +
-                          "' keeps a state that no step can take back");
+  if (!other.canGoOnFrom(length, error))
+    return false;
   if (&other == this)
     return rewind(length, error);
-  reset();
+  past = 0;
   for (size_t i = 0; i < caches.size(); ++i)
     if (!copyCache(i, other, static_cast<uint64_t>(held),
-                   static_cast<uint64_t>(length), error))
+                   static_cast<uint64_t>(length), error)) {
+      reset();
       return false;
+    }
+  reset();
+  if (length > 0)
+    for (size_t i = 0; i < rings.size(); ++i)
+      rings[i].first = other.rings[i].first;
   past = length;
   adapterNumber = other.adapterNumber; // which made what is cached
   history = other.history;
@@ -131,12 +139,12 @@ uint64_t Session::fingerprint() const {
 }
 
 uint64_t Session::countSaved() const {
-  uint64_t bytes =
-      sizeof(SavedHead) + static_cast<uint64_t>(vocabularySize) * sizeof(float);
+  uint64_t bytes = sizeof(SavedHead) + rings.size() * sizeof(int64_t) +
+                   static_cast<uint64_t>(vocabularySize) * sizeof(float);
   if (!history.empty())
     bytes += history[0].size() * sizeof(int64_t);
   for (const Cache &cache : caches)
-    bytes += cache.planes * cache.bytesOf(static_cast<uint64_t>(past));
+    bytes += cache.planes * bytesHeld(cache);
   return bytes;
 }
 
@@ -149,7 +157,7 @@ template <typename F> void Session::visitSaved(F each) {
   for (Cache &cache : caches) {
     uint64_t plane = cache.layers * cache.rowBytes / cache.planes;
     for (uint64_t i = 0; i < cache.planes; ++i)
-      each(cache.place + i * plane, cache.bytesOf(static_cast<uint64_t>(past)));
+      each(cache.place + i * plane, bytesHeld(cache));
   }
 }
 
@@ -172,6 +180,10 @@ bool Session::save(uint8_t *to, Error &error) {
   head.history = history.empty() ? 0 : static_cast<int64_t>(history[0].size());
   std::memcpy(to, &head, sizeof(head));
   to += sizeof(head);
+  for (const Ring &ring : rings) {
+    std::memcpy(to, &ring.first, sizeof(ring.first));
+    to += sizeof(ring.first);
+  }
   visitSaved([&](const void *data, uint64_t bytes) {
     std::memcpy(to, data, bytes);
     to += bytes;
@@ -197,11 +209,23 @@ bool Session::restore(const uint8_t *from, uint64_t bytes, Error &error) {
                           " positions, but there is room for " +
                           std::to_string(maxLength));
   bool isPlain = invocation.entry().recomputeBeyond == 0;
-  if (head.history < 0 || head.history > (isPlain ? 0 : head.length))
+  if (head.history < 0 || head.history > (isPlain ? 0 : head.length) ||
+      bytes < sizeof(head) + rings.size() * sizeof(int64_t))
     return error.badInput("the saved sequence is damaged");
+  from += sizeof(head);
+  std::vector<int64_t> firsts(rings.size());
+  for (size_t i = 0; i < rings.size(); ++i, from += sizeof(int64_t)) {
+    std::memcpy(&firsts[i], from, sizeof(int64_t));
+    if (firsts[i] < 0 || firsts[i] > head.length ||
+        head.length - firsts[i] > rings[i].room ||
+        (firsts[i] > 0 && head.length - firsts[i] < rings[i].window - 1))
+      return error.badInput("the saved sequence is damaged");
+  }
   // With these, the size of all that follows is known.
   reset();
   past = head.length;
+  for (size_t i = 0; i < rings.size(); ++i)
+    rings[i].first = firsts[i];
   if (head.history > 0)
     history.assign(1, std::vector<int64_t>(head.history));
   if (bytes != countSaved()) {
@@ -209,7 +233,6 @@ bool Session::restore(const uint8_t *from, uint64_t bytes, Error &error) {
     return error.badInput("the saved sequence is cut off or damaged");
   }
   copied = false;
-  from += sizeof(head);
   visitSaved([&](void *data, uint64_t size) {
     std::memcpy(data, from, size);
     from += size;

@@ -265,7 +265,7 @@ bool MeshCalls::follow(Error &error) {
                     regions.end());
       break;
     case Task::Copy:
-      std::memcpy(find(order.a), find(order.b), order.bytes);
+      std::memmove(find(order.a), find(order.b), order.bytes);
       break;
     case Task::Exchange:
       std::swap_ranges(find(order.a), find(order.a) + order.bytes,

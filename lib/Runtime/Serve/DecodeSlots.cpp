@@ -42,6 +42,11 @@ DecodeSlots::Slot *DecodeSlots::findSource(const std::vector<int64_t> &prompt,
     if (each.adapter != adapter)
       continue;
     size_t own = countKept(countCommon(each.prompt, prompt), prompt.size());
+    // Nobody goes on from what a state or a window has forgotten.
+    const Session *session =
+        group.find(static_cast<unsigned>(&each - slots.data()));
+    if (!session || !session->reaches(static_cast<int64_t>(own)))
+      continue;
     if (own > kept || (own == kept && source && source->isTaken && own > 0)) {
       source = &each;
       kept = own;

@@ -25,9 +25,6 @@
 
 namespace attune::runtime {
 
-/// From this many rows on, kernels give the same bits for each.
-constexpr size_t fewRows = 16;
-
 /// Linear attention adds up its sums in chunks of so many tokens or a part of
 /// that, counted from the beginning of a call: pieces that are multiples of it
 /// change no bit.

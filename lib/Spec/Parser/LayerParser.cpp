@@ -439,8 +439,8 @@ Linear LayerParser::parseLinear(const Object &object) {
 }
 
 /// Blocks that differ in what they see or in their positions, not in their
-/// weights: the loop over the repeats then has one stack of weights and one
-/// cache.
+/// weights: the loop over the repeats then has one stack of weights, and a
+/// cache for each window.
 void LayerParser::parseCycle(const Object &object, Layer &layer) {
   std::vector<Object> blocks = object.objects("cycle");
   if (object.get("cycle") && blocks.empty())

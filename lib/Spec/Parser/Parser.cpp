@@ -399,6 +399,8 @@ void ModelParser::parseOutputs() {
 void ModelParser::parseContext() {
   Known length = root.integer("context", 0);
   model.context = length.value_or(0);
+  model.windowSlack =
+      root.integer("window_slack", usualWindowSlack).value_or(usualWindowSlack);
   // Learned positions end somewhere, and that is where the context ends.
   for (const Entry &entry : entries) {
     const auto *positions = std::get_if<Positions>(&get(entry).op);

@@ -7,6 +7,8 @@
 
 #include "SchemaTypes.h"
 
+#include "attune/Spec/Spec.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -473,6 +475,9 @@ const ObjectType &modelType() {
           {"kv_cache", choice({"full", "int8", "fp8"}),
            "how keys and values are cached: as dtype says (full), or in bytes "
            "with a scale for each head and position; default full"},
+          {"window_slack", integer(leastWindowSlack),
+           "positions that the caches of windows have room for besides the "
+           "window; default 1024"},
           {"prune_heads", string(),
            "heads of attention that are taken out, as --prune-heads takes "
            "them; default: all stay"},

@@ -45,6 +45,10 @@ static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
   if (!kind)
     return std::nullopt;
   llvm::json::Object object{{"kind", kind.getValue()}};
+  for (const char *name : {"window", "slack"})
+    if (auto size = entry.getArgAttrOfType<IntegerAttr>(
+            number, (Twine("attune.") + name).str()))
+      object[name] = size.getInt();
   if (kind.getValue() == "weights" || kind.getValue() == "past")
     return object;
   auto name = entry.getArgAttrOfType<StringAttr>(number, "attune.name");

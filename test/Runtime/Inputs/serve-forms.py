@@ -1,8 +1,10 @@
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""serve-forms.py PRODUCT [log]: texts of unequal length are those of `generate`.
+"""serve-forms.py PRODUCT [log | rings]: texts of unequal length are those of
+`generate`.
 
-With `log` the model is one that decodes one text at a time, and says so.
+With `log` the model is one that decodes one text at a time, and says so. With
+`rings` texts are longer than the caches of its windows.
 """
 
 import json
@@ -49,6 +51,12 @@ def together():
     assert made == 160 and steps < 156, (made, steps)
 
 
+def longer_than_rings():
+    """Again in the same slots, which remember only the ends."""
+    for _ in range(2):
+        compare([3, 34, 1], 300)
+
+
 def slots_again():
     compare([20, 2, 41, 5, 1, 30], 20)
 
@@ -60,7 +68,9 @@ def one_by_one():
 
 with serving.Server(sys.argv[1:2], "--slots=4") as server:
     log = sys.argv[2:] == ["log"]
-    serving.run([one_by_one] if log else [together, slots_again])
+    rings = sys.argv[2:] == ["rings"]
+    serving.run([one_by_one] if log else [longer_than_rings] if rings
+                else [together, slots_again])
     assert server.stop() == 0
     if log:
         sys.stdout.flush()

@@ -1,0 +1,126 @@
+//===- PrintModel.cpp - What is around a model's layers ---------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Defaults.h"
+#include "Print.h"
+
+namespace attune::spec {
+
+static Json print(const TensorSpec &tensor) {
+  Json json = Json::object();
+  json["dtype"] = stringify(tensor.dtype);
+  json["shape"] = Json::array();
+  for (const Dim &dim : tensor.shape) {
+    if (dim.size < 0)
+      json["shape"].push_back(dim.symbol);
+    else
+      json["shape"].push_back(dim.size);
+  }
+  if (!tensor.fallback.empty())
+    json["default"] = tensor.fallback;
+  return json;
+}
+
+/// Whether the parser would find this stream's input without being told.
+static bool hasDefaultInput(const Model &model, const Stream &stream) {
+  if (!stream.layers.empty())
+    if (const auto *op = std::get_if<Attention>(&stream.layers.front().op))
+      if (!op->projections)
+        return stream.input.empty();
+  const Embedding *table =
+      stream.layers.empty() ? nullptr
+                            : std::get_if<Embedding>(&stream.layers.front().op);
+  if (table && !table->input.empty())
+    return table->input == stream.input;
+  bool image = !stream.layers.empty() &&
+               std::holds_alternative<Conv>(stream.layers.front().op);
+  return defaultInput(model, table != nullptr, image) == stream.input;
+}
+
+static void printStreams(const Model &model, Json &json) {
+  if (model.streams.size() == 1 && model.streams.front().name == "main" &&
+      hasDefaultInput(model, model.streams.front())) {
+    json["layers"] = print(model.streams.front().layers);
+    return;
+  }
+  json["streams"] = Json::object();
+  for (const Stream &stream : model.streams) {
+    Json entry = Json::object();
+    if (!stream.input.empty())
+      entry["input"] = stream.input;
+    entry["layers"] = print(stream.layers);
+    json["streams"][stream.name] = std::move(entry);
+  }
+}
+
+static Json print(const Generation &generation) {
+  Json json = Json::object();
+  if (generation.eos.size() == 1)
+    json["eos"] = generation.eos.front();
+  else if (!generation.eos.empty())
+    json["eos"] = generation.eos;
+  if (generation.bos)
+    json["bos"] = *generation.bos;
+  if (generation.pad)
+    json["pad"] = *generation.pad;
+  if (generation.decoderStart)
+    json["decoder_start"] = *generation.decoderStart;
+  if (generation.forcedBos)
+    json["forced_bos"] = *generation.forcedBos;
+  if (!generation.suppress.empty())
+    json["suppress"] = generation.suppress;
+  if (!generation.beginSuppress.empty())
+    json["begin_suppress"] = generation.beginSuppress;
+  for (const auto &[setting, value] : generation.sampling) {
+    Json &entry = json["sampling"][setting->name];
+    if (setting->kind == SamplingSetting::Flag)
+      entry = value != 0;
+    else if (setting->kind == SamplingSetting::Whole)
+      entry = int64_t(value);
+    else
+      entry = value;
+  }
+  return json;
+}
+
+std::string print(const Model &model) {
+  Json json = Json::object();
+  json["attune"] = 1;
+  json["name"] = model.name;
+  if (!model.description.empty())
+    json["description"] = model.description;
+  if (!model.dims.empty())
+    json["dims"] = model.dims;
+  Json inputs = Json::object();
+  for (const TensorSpec &input : model.inputs)
+    inputs[input.name] = print(input);
+  json["inputs"] = std::move(inputs);
+  printStreams(model, json);
+  Json outputs = Json::object();
+  for (const Output &output : model.outputs)
+    outputs[output.name] = output.layer;
+  json["outputs"] = std::move(outputs);
+  if (model.dtype != DType::F32)
+    json["dtype"] = stringify(model.dtype);
+  for (auto [key, text] :
+       {std::pair("quantize", &model.quantize),
+        std::pair("low_rank", &model.lowRank), std::pair("mesh", &model.mesh),
+        std::pair("prune_heads", &model.pruneHeads)})
+    if (!text->empty())
+      json[key] = *text;
+  if (model.kvCache != KvCache::Full)
+    json["kv_cache"] = stringify(model.kvCache);
+  if (model.windowSlack != usualWindowSlack)
+    json["window_slack"] = model.windowSlack;
+  if (model.context != 0)
+    json["context"] = model.context;
+  if (Json generation = print(model.generation); !generation.empty())
+    json["generation"] = std::move(generation);
+  return writeJson(json);
+}
+
+} // namespace attune::spec
