@@ -11,6 +11,19 @@
 using namespace mlir;
 using namespace attune;
 
+/// The type of beta, where it is not that of the steps.
+static ParseResult parseBetaType(OpAsmParser &parser, Type &beta, Type step) {
+  beta = step;
+  return succeeded(parser.parseOptionalKeyword("beta")) ? parser.parseType(beta)
+                                                        : success();
+}
+
+static void printBetaType(OpAsmPrinter &printer, Operation *, Type beta,
+                          Type step) {
+  if (beta != step)
+    printer << " beta " << beta;
+}
+
 #define GET_OP_CLASSES
 #include "Attune/AttuneStateSpaceOps.cpp.inc"
 
@@ -127,14 +140,21 @@ LogicalResult DeltaRuleOp::verify() {
         return failure();
     return success();
   };
-  // D1; key and beta have the types of query and step.
+  // D1; key has the type of query.
   if (failed(like(getQuery(), "query", 2)) ||
       failed(like(getStep(), "step", 2)) ||
+      failed(like(getBeta(), "beta", 2)) ||
       failed(like(getResult(), "result", 3)))
     return failure();
   // D2
   NamedSize heads{getALog(), 0, "a_log", "heads"};
-  if (failed(sameSize(*this, {getStep(), 2, "step", "heads"}, heads)))
+  NamedSize states{getLast(), 1, "last state", "states"};
+  if (failed(sameSize(*this, {getBeta(), 2, "beta", "heads"}, heads)))
+    return failure();
+  NamedSize steps{getStep(), 2, "step", "heads"};
+  bool ofChannels = steps.known() && heads.known() && states.known() &&
+                    steps.get() == heads.get() * states.get();
+  if (!ofChannels && failed(sameSize(*this, steps, heads)))
     return failure();
   // D3
   NamedSize channels{getValue(), 2, "value", "channels"};
@@ -143,7 +163,6 @@ LogicalResult DeltaRuleOp::verify() {
     return emitOpError("has ") << heads.get() << " heads, which do not divide "
                                << "the " << channels.get() << " channels";
   // D4
-  NamedSize states{getLast(), 1, "last state", "states"};
   NamedSize width{getQuery(), 2, "query", "channels"};
   if (states.known() && width.known()) {
     int64_t keys = states.get() ? width.get() / states.get() : 0;

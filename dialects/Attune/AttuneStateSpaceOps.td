@@ -116,8 +116,7 @@ def Attune_SelectiveScanOp : Attune_Op<"selective_scan",
 }
 
 def Attune_DeltaRuleOp : Attune_Op<"delta_rule",
-    [Pure, Attune_Reify, AllTypesMatch<["query", "key"]>,
-     AllTypesMatch<["step", "beta"]>]> {
+    [Pure, Attune_Reify, AllTypesMatch<["query", "key"]>]> {
   let summary = "A memory that forgets and corrects itself (gated delta rule)";
   let description = [{
     Each of N value heads has a memory H of S x D numbers, which runs over the
@@ -139,14 +138,18 @@ def Attune_DeltaRuleOp : Attune_Op<"delta_rule",
     `step` and `beta` are meant before their softplus and sigmoid, `a_log` as
     checkpoints have it.
 
+    `step` may have a number for each of the S channels of a head, too: row s of
+    its memory is then left with `exp(-exp(a_log[n]) * softplus(step[b,t,n,s]))`.
+
     Every operation rounds to f32.
     Source: Yang, Kautz and Hatamizadeh (2024), equation 10, with the norms of
-    the package flash-linear-attention.
+    the package flash-linear-attention; steps of channels: Kimi Team (2025),
+    "Kimi Linear", equation 1.
 
     Verifier rules (tests: `invalid-delta-rule.mlir`, one case per label):
     - D1: all have V's batch and tokens; Y has V's channels.
-    - D2: q and k are equally wide; step and beta have a number for each head of
-      a_log.
+    - D2: q and k are equally wide; beta has a number for each head of a_log, and
+      step one for each head or for each row of its memory.
     - D3: heads divide V's channels.
     - D4: q is some heads of as many channels as the last state has rows, and
       these heads divide the others.
@@ -158,6 +161,9 @@ def Attune_DeltaRuleOp : Attune_Op<"delta_rule",
        normalised 1.000000e-06
        : tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<?x?x4xf32>, tensor<4xf32>
        -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+    %z, %end = attune.delta_rule %q, %k, %v step %e, a_log %a, beta %b scale 0.25
+       : tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<4xf32>
+       beta tensor<?x?x4xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
     ```
   }];
   let arguments = (ins Attune_Steps:$query, Attune_Steps:$key,
@@ -170,7 +176,8 @@ def Attune_DeltaRuleOp : Attune_Op<"delta_rule",
     $query `,` $key `,` $value `step` $step `,` `a_log` $a_log `,` `beta` $beta
     `scale` $scale (`normalised` $eps^)? (`state` $state^ `:` type($state))?
     attr-dict `:` type($query) `,` type($value) `,` type($step) `,`
-    type($a_log) `->` type($result) `,` type($last)
+    type($a_log) custom<BetaType>(type($beta), ref(type($step))) `->`
+    type($result) `,` type($last)
   }];
   let hasVerifier = 1;
 }

@@ -368,8 +368,14 @@ void Counter::countDeltaRule(const DeltaRule &rule, int64_t width) {
   double kernel = static_cast<double>(rule.kernel);
   addFlops("delta_rule.in_proj", 2 * tokens() * convolved * channels);
   addFlops("delta_rule.conv1d", 2 * tokens() * convolved * kernel);
-  addFlops("delta_rule.gate", 2 * tokens() * values * channels);
-  addFlops("delta_rule.step", 2 * tokens() * heads * channels);
+  auto through = [&](int64_t rank, double rows) {
+    return 2 * tokens() *
+           (rank ? static_cast<double>(rank) * (channels + rows)
+                 : rows * channels);
+  };
+  addFlops("delta_rule.gate", through(rule.gateRank, values));
+  addFlops("delta_rule.step",
+           through(rule.stepRank, static_cast<double>(numSteps(rule))));
   addFlops("delta_rule.beta", 2 * tokens() * heads * channels);
   // Two products with the memory, its decay and what is added to it.
   addFlops("delta_rule.memory", 7 * tokens() * values * states);
@@ -489,7 +495,8 @@ void Counter::countLayer(const Layer &layer) {
     if (op->count)
       here.tokens = std::min(here.tokens, static_cast<double>(op->count));
   } else if (const auto *op = std::get_if<Concat>(&layer.op)) {
-    here.tokens += extents[op->source].tokens;
+    if (!layer.pooled)
+      here.tokens += extents[op->source].tokens;
   } else if (const auto *op = std::get_if<Conv>(&layer.op)) {
     countConv(*op);
   } else if (const auto *op = std::get_if<Modulate>(&layer.op)) {

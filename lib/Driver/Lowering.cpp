@@ -171,7 +171,8 @@ static StoredForm findStored(WeightOp weight, const ModelSource &source) {
       for (auto piece : weight.getSources().getAsRange<WeightSourceAttr>()) {
         auto found = source.stored.find(substitutePart(
             substituteLayer(piece.getTensor().str(), layer), part));
-        if (piece.getTransposed() || found == source.stored.end())
+        if (piece.getTransposed() || weight->hasAttr("attune.scales") ||
+            found == source.stored.end())
           return {};
         form = form ? form->join(found->second) : found->second;
       }

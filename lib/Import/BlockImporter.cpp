@@ -103,14 +103,15 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
     return read ? sublayer(read, from, block.residualScale) : Value();
   };
   Value x = input;
-  if (block.attention)
+  if (block.attention || block.mamba)
     x = around(x, "norm1", [&](Value read, Value residual, double scale) {
-      return attention(*block.attention, "attention.", read, width, residual,
-                       scale);
-    });
-  if (block.mamba)
-    x = around(x, "norm1", [&](Value read, Value residual, double scale) {
-      return mamba(*block.mamba, "mamba.", read, width, residual, scale);
+      Value sum = residual;
+      if (block.attention)
+        sum =
+            attention(*block.attention, "attention.", read, width, sum, scale);
+      if (block.mamba && (sum || !block.attention))
+        sum = mamba(*block.mamba, "mamba.", read, width, sum, scale);
+      return sum;
     });
   if (block.shortConv)
     x = around(x, "norm1", [&](Value read, Value residual, double scale) {

@@ -397,7 +397,7 @@ LogicalResult EntryImporter::importInline(size_t number) {
   std::pair cacheKey(number, spec::ringsOf(model, layer)[0]);
   if (auto cache = caches.find(cacheKey); cache != caches.end()) {
     scope.index = index(0);
-    std::tie(scope.keyCache, scope.valueCache) = cache->second;
+    scope.setCaches(cache->second);
   }
   if (auto cache = crossCaches.find(number); cache != crossCaches.end()) {
     scope.index = index(0);
@@ -429,8 +429,8 @@ LogicalResult EntryImporter::importInline(size_t number) {
                                                   result, groups);
     state.shape.pop_back();
   }
-  if (scope.keyCache)
-    caches[cacheKey] = {scope.keyCache, scope.valueCache};
+  if (auto cache = caches.find(cacheKey); cache != caches.end())
+    cache->second = scope.getCaches();
   replaceMaps(number, scope);
   return success();
 }
@@ -491,8 +491,10 @@ static SmallVector<Value *> passed(LayerScope &scope) {
        {&scope.cos, &scope.sin, &scope.queryCos, &scope.querySin, &scope.mask,
         &scope.memory, &scope.memoryMask, &scope.lengths, &scope.memoryLengths,
         &scope.blocks, &scope.diagonals, &scope.condition, &scope.past,
-        &scope.length, &scope.crossKeys, &scope.crossValues, &scope.cacheIndex,
-        &scope.keyCache, &scope.valueCache})
+        &scope.length, &scope.crossKeys, &scope.crossValues, &scope.cacheIndex})
+    if (*value)
+      values.push_back(value);
+  for (Value *value : scope.caches())
     if (*value)
       values.push_back(value);
   for (AttentionMap &map : scope.maps)
@@ -504,7 +506,7 @@ static SmallVector<Value *> passed(LayerScope &scope) {
 /// result.
 static SmallVector<Value *> replaced(LayerScope &scope) {
   SmallVector<Value *> values;
-  for (Value *value : {&scope.keyCache, &scope.valueCache})
+  for (Value *value : scope.caches())
     if (*value)
       values.push_back(value);
   for (AttentionMap &map : scope.maps)
@@ -527,9 +529,9 @@ func::FuncOp EntryImporter::createBlock(size_t number, const spec::Layer &layer,
     return {};
   std::pair cacheKey(number, spec::ringsOf(model, layer)[0]);
   if (auto cache = caches.find(cacheKey); cache != caches.end())
-    std::tie(outer.keyCache, outer.valueCache) = cache->second;
+    outer.setCaches(cache->second);
   // A cache has the repeats of one ring alone.
-  if (outer.keyCache && hasSeveralRings(model, stream->spec.layers[number]))
+  if (outer.hasCaches() && hasSeveralRings(model, stream->spec.layers[number]))
     outer.cacheIndex = index(0);
   if (auto cache = crossCaches.find(number); cache != crossCaches.end())
     std::tie(outer.crossKeys, outer.crossValues) = cache->second;
@@ -644,7 +646,7 @@ LogicalResult EntryImporter::importCalls(size_t number) {
   for (auto [key, cache] : caches)
     if (key.first == number) {
       placeOfCache[key.second] = carried.size();
-      for (Value value : {cache.first, cache.second})
+      for (Value value : cache)
         if (value)
           carried.push_back(value);
     }
@@ -652,9 +654,8 @@ LogicalResult EntryImporter::importCalls(size_t number) {
   for (Turn &turn : turns) {
     fillMaps(number, turn.scope);
     if (auto place = placeOfCache.find(turn.ring); place != placeOfCache.end())
-      std::tie(turn.scope.keyCache, turn.scope.valueCache) =
-          caches[{number, turn.ring}];
-    size_t next = turn.scope.keyCache ? placeOfCache[turn.ring] : 0;
+      turn.scope.setCaches(caches[{number, turn.ring}]);
+    size_t next = turn.scope.hasCaches() ? placeOfCache[turn.ring] : 0;
     size_t numMaps = turn.scope.maps.size(), map = placeOfMaps;
     for (size_t left = replaced(turn.scope).size(); left > 0; --left)
       turn.places.push_back(left > numMaps ? next++ : map++);
@@ -683,7 +684,7 @@ LogicalResult EntryImporter::importCalls(size_t number) {
     LayerScope inner = turn.scope;
     for (auto [value, place] : llvm::zip_equal(replaced(inner), turn.places))
       *value = carried[place];
-    if (severalRings && inner.keyCache)
+    if (severalRings && inner.hasCaches())
       inner.cacheIndex = cacheIndex(number, rounds);
     SmallVector<Value> operands = {position, carried[0]};
     for (Value *value : passed(inner))
@@ -733,10 +734,10 @@ LogicalResult EntryImporter::importCalls(size_t number) {
     numHidden += layer.repeat;
   }
   for (auto [ring, place] : placeOfCache) {
-    auto &[keys, values] = caches[{number, ring}];
-    keys = carried[place];
-    if (values)
-      values = carried[place + 1];
+    size_t next = place;
+    for (Value &value : caches[{number, ring}])
+      if (value)
+        value = carried[next++];
   }
   for (auto [map, value] :
        llvm::zip_equal(first.maps, ArrayRef(carried).drop_front(placeOfMaps)))

@@ -258,8 +258,7 @@ private:
   std::map<std::string, int64_t> longestOf;
   std::map<std::string, NamedTensor> results; ///< by layer (or tap) name
   /// By layer and ring: blocks of a cycle may have different windows.
-  std::map<std::pair<size_t, int64_t>, std::pair<mlir::Value, mlir::Value>>
-      caches;
+  std::map<std::pair<size_t, int64_t>, LayerCaches> caches;
   /// Keys and values of other streams that decoding reads, by layer.
   std::map<size_t, std::pair<mlir::Value, mlir::Value>> crossCaches;
   /// Biases by distance, by layer.

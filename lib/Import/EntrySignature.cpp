@@ -294,6 +294,7 @@ void EntryImporter::addImplicitInputs(const StreamState &of) {
 namespace {
 /// A tensor of a layer that decoding keeps from step to step.
 struct CacheRole {
+  size_t slot; ///< in LayerCaches
   std::string name;
   int64_t count; ///< repeats, or layers of a recurrence
   std::vector<spec::Dim> sizes;
@@ -303,57 +304,68 @@ struct CacheRole {
   /// Rows that may be bytes with a scale.
   bool heads = false;
   int64_t ring = 0; ///< the window of its rows; 0: they are all positions
+  /// Which repeats of the layer have it: those with this ring.
+  int64_t repeatsOf = 0;
 };
 } // namespace
 
-/// One or two for `repeat` repeats of a layer with one ring.
-static SmallVector<CacheRole> cachesOfRing(const spec::Layer &layer,
-                                           int64_t ring, int64_t repeat) {
-  auto fixed = [](int64_t size) { return spec::Dim{size, ""}; };
-  if (const auto *op = std::get_if<spec::Recurrent>(&layer.op)) {
-    SmallVector<CacheRole> roles = {{"h", op->layers, {fixed(op->width)}}};
-    if (op->cell == spec::CellKind::Lstm)
-      roles.push_back({"c", op->layers, {fixed(op->width)}});
-    return roles;
-  }
-  if (const spec::Mamba *op = getMamba(layer))
-    return {{"conv",
-             repeat,
-             {fixed(op->kernel - 1), fixed(spec::numConvolved(*op))}},
-            {"state", repeat, {fixed(op->states), fixed(op->inner)}}};
-  if (const spec::ShortConv *op = getShortConv(layer))
-    return {{"conv", repeat, {fixed(op->kernel - 1), fixed(layer.inputWidth)}}};
-  if (const spec::DeltaRule *op = getDeltaRule(layer))
-    return {{"conv",
-             repeat,
-             {fixed(op->kernel - 1), fixed(spec::numConvolved(*op))}},
-            {"state",
-             repeat,
-             {fixed(op->keyDim), fixed(op->heads * op->valueDim)}}};
-  const spec::Attention *attention = getSelfAttention(layer);
-  if (!attention)
-    return {};
-  int64_t keyDim = attention->headDim;
-  int64_t valueDim = attention->valueDim ? attention->valueDim : keyDim;
+static spec::Dim fixed(int64_t size) { return {size, ""}; }
+
+/// Those of an attention: one or two.
+static SmallVector<CacheRole> cachesOf(const spec::Attention &attention,
+                                       int64_t ring, int64_t repeat) {
+  int64_t keyDim = attention.headDim;
+  int64_t valueDim = attention.valueDim ? attention.valueDim : keyDim;
   std::string capacity = "capacity";
   if (ring)
     capacity += "_" + std::to_string(ring);
-  spec::Dim rows = {-1, capacity}, heads = fixed(attention->kvHeads);
-  if (const auto &latent = attention->latent)
-    return {{"latent",
+  spec::Dim rows = {-1, capacity}, heads = fixed(attention.kvHeads);
+  if (const auto &latent = attention.latent)
+    return {{0,
+             "latent",
              repeat,
              {fixed(1), rows, fixed(latent->rank + keyDim - latent->nopeDim)},
              true,
              false,
              ring}};
-  if (attention->linear)
-    return {{"sums", repeat, {heads, fixed(keyDim), fixed(valueDim + 1)}}};
-  return {{"k", repeat, {heads, rows, fixed(keyDim)}, true, true, ring},
-          {"v", repeat, {heads, rows, fixed(valueDim)}, true, true, ring}};
+  if (attention.linear)
+    return {{0, "sums", repeat, {heads, fixed(keyDim), fixed(valueDim + 1)}}};
+  return {{0, "k", repeat, {heads, rows, fixed(keyDim)}, true, true, ring},
+          {1, "v", repeat, {heads, rows, fixed(valueDim)}, true, true, ring}};
 }
 
-/// Those of a layer, one or two for each ring that repeats of it have, which
-/// are in order. If a cycle has several, the caches have their names.
+/// Those of `repeat` repeats of a layer with one ring: up to two of an
+/// attention and two of what may stand beside it.
+static SmallVector<CacheRole> cachesOfRing(const spec::Layer &layer,
+                                           int64_t ring, int64_t repeat) {
+  SmallVector<CacheRole> roles;
+  if (const auto *op = std::get_if<spec::Recurrent>(&layer.op)) {
+    roles.push_back({0, "h", op->layers, {fixed(op->width)}});
+    if (op->cell == spec::CellKind::Lstm)
+      roles.push_back({1, "c", op->layers, {fixed(op->width)}});
+  }
+  if (const spec::Attention *attention = getSelfAttention(layer))
+    roles = cachesOf(*attention, ring, repeat);
+  auto convolution = [&](int64_t kernel, int64_t channels) {
+    roles.push_back({2, "conv", repeat, {fixed(kernel - 1), fixed(channels)}});
+  };
+  auto states = [&](int64_t rows, int64_t channels) {
+    roles.push_back({3, "state", repeat, {fixed(rows), fixed(channels)}});
+  };
+  if (const spec::Mamba *op = getMamba(layer)) {
+    convolution(op->kernel, spec::numConvolved(*op));
+    states(op->states, op->inner);
+  } else if (const spec::ShortConv *op = getShortConv(layer)) {
+    convolution(op->kernel, layer.inputWidth);
+  } else if (const spec::DeltaRule *op = getDeltaRule(layer)) {
+    convolution(op->kernel, spec::numConvolved(*op));
+    states(op->keyDim, op->heads * op->valueDim);
+  }
+  return roles;
+}
+
+/// Those of a layer, some for each ring that repeats of it have, which are in
+/// order. If a cycle has several, the caches have their names.
 static SmallVector<CacheRole> cachesOf(const spec::Model &model,
                                        const spec::Layer &layer) {
   std::vector<int64_t> rings = spec::ringsOf(model, layer);
@@ -363,6 +375,7 @@ static SmallVector<CacheRole> cachesOf(const spec::Model &model,
   SmallVector<CacheRole> all;
   for (auto [ring, repeat] : repeats)
     for (CacheRole &role : cachesOfRing(layer, ring, repeat)) {
+      role.repeatsOf = ring;
       if (ring && repeats.size() > 1)
         role.name.insert(0, "window_" + std::to_string(ring) + ".");
       all.push_back(role);
@@ -549,10 +562,8 @@ LogicalResult EntryImporter::createFunction() {
   }
   size_t next = 0;
   for (size_t n = 0; decode && n < stream->spec.layers.size(); ++n)
-    for (const CacheRole &role : cachesOf(model, stream->spec.layers[n])) {
-      auto &[keys, values] = caches[{n, role.ring}];
-      (keys ? values : keys) = cacheArguments[next++];
-    }
+    for (const CacheRole &role : cachesOf(model, stream->spec.layers[n]))
+      caches[{n, role.repeatsOf}][role.slot] = cacheArguments[next++];
   for (size_t n = 0; decode && n < stream->spec.layers.size(); ++n)
     if (getCrossAttention(stream->spec.layers[n]))
       crossCaches[n] = {inputs[nameOfCross(stream->symbols[n], "k")].value,
@@ -610,16 +621,13 @@ LogicalResult EntryImporter::finish() {
       addResult("output", "logits", {logits, {state.shape[0], state.shape[2]}});
     }
     for (size_t n = 0; n < stream->spec.layers.size(); ++n) {
-      std::set<int64_t> seen;
       for (const CacheRole &role : cachesOf(model, stream->spec.layers[n])) {
-        const auto &[keys, values] = caches[{n, role.ring}];
         std::string name = stream->symbols[n] + "." + role.name;
         auto argument = llvm::find_if(arguments, [&](const Argument &a) {
           return a.kind == "cache" && a.name == name;
         });
-        addResult(
-            "cache", name,
-            {seen.insert(role.ring).second ? keys : values, argument->shape});
+        addResult("cache", name,
+                  {caches[{n, role.repeatsOf}][role.slot], argument->shape});
       }
     }
   } else {

@@ -213,6 +213,14 @@ LogicalResult EntryImporter::importConcat(size_t number) {
   const auto &op = std::get<spec::Concat>(layer.op);
   Location at = loc(layer.location);
   const NamedTensor *source = findResult(op.source);
+  if (source && typeOf(state.value).getRank() == 2 &&
+      typeOf(source->value).getRank() == 2 &&
+      source->shape[0].symbol == state.shape[0].symbol &&
+      source->shape[0].size == state.shape[0].size) {
+    state.value = joinChannels(builder, at, {state.value, source->value});
+    state.shape[1] = {typeOf(state.value).getDimSize(1), ""};
+    return success();
+  }
   if (!source || source->value.getType() != state.value.getType() ||
       source->shape[0].symbol != state.shape[0].symbol ||
       source->shape[0].size != state.shape[0].size) {

@@ -109,6 +109,18 @@ Value LayerImporter::perHead(const spec::Attention &attention,
                      scope.index, attention.heads);
 }
 
+/// Channels that have positions, if any do.
+Value LayerImporter::turnedChannels(const spec::Attention &attention,
+                                    Value channels) {
+  if (!attention.rope)
+    return channels;
+  return RotaryOp::create(builder, loc(attention.rope->location),
+                          channels.getType(), channels, scope.cos, scope.sin,
+                          attention.rope->interleaved
+                              ? RotaryPairing::Interleaved
+                              : RotaryPairing::Half);
+}
+
 /// Queries of all heads in the space of cached rows: [rank | turned].
 Value LayerImporter::latentQueries(const spec::Attention &attention,
                                    const std::string &prefix, Value input) {
@@ -146,11 +158,7 @@ Value LayerImporter::latentQueries(const spec::Attention &attention,
     return {};
   plain = HeadLinearOp::create(
       builder, at, headsType(plain, attention.heads, latent.rank), plain, into);
-  turned =
-      RotaryOp::create(builder, loc(attention.rope->location), turned.getType(),
-                       turned, scope.cos, scope.sin,
-                       attention.rope->interleaved ? RotaryPairing::Interleaved
-                                                   : RotaryPairing::Half);
+  turned = turnedChannels(attention, turned);
   return joinColumns(builder, at, plain, turned);
 }
 
@@ -175,11 +183,7 @@ Value LayerImporter::latentRows(const spec::Attention &attention,
     return {};
   Value turned = SplitHeadsOp::create(
       builder, at, headsType(both, 1, turnedDim), both, latent.rank);
-  turned =
-      RotaryOp::create(builder, loc(attention.rope->location), turned.getType(),
-                       turned, scope.cos, scope.sin,
-                       attention.rope->interleaved ? RotaryPairing::Interleaved
-                                                   : RotaryPairing::Half);
+  turned = turnedChannels(attention, turned);
   return joinColumns(builder, at, rows, turned);
 }
 

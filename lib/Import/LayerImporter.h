@@ -11,6 +11,8 @@
 #include "WeightTable.h"
 #include "attune/Spec/Taps.h"
 
+#include <array>
+
 namespace attune {
 
 /// Where an op comes from in the JSON.
@@ -53,6 +55,9 @@ mlir::Value writeState(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::Value cache, mlir::Value number, mlir::Value past,
                        mlir::Value state);
 
+/// The caches of a layer, by slot. A recurrence has its states in the first.
+using LayerCaches = std::array<mlir::Value, 4>;
+
 /// Values of the function that the ops of a layer read besides the activations.
 /// Null where the layer has no use for one.
 struct LayerScope {
@@ -76,16 +81,30 @@ struct LayerScope {
   /// has; null: that is all repeats.
   mlir::Value cacheIndex;
   /// Decoding: replaced by their successors. Latent attention has but one, and
-  /// so have the sums of linear attention and a short convolution. In a state
-  /// space or a delta rule they are the last inputs of the convolution and the
-  /// states.
+  /// so have the sums of linear attention.
   mlir::Value keyCache, valueCache;
+  /// The same of a state space, a delta rule or a short convolution: the last
+  /// inputs of the convolution, and the states.
+  mlir::Value convCache, stateCache;
   /// Decoding: keys and values of the other stream, made once for all steps.
   mlir::Value crossKeys, crossValues;
   /// The vector that modulates a block, [batch, width], activated.
   mlir::Value condition;
   /// Replaced by their successors.
   llvm::SmallVector<AttentionMap, 0> maps;
+
+  /// The caches that a layer may have, in the order of their slots.
+  std::array<mlir::Value *, 4> caches() {
+    return {&keyCache, &valueCache, &convCache, &stateCache};
+  }
+  void setCaches(const LayerCaches &values) {
+    for (auto [slot, value] : llvm::zip_equal(caches(), values))
+      *slot = value;
+  }
+  LayerCaches getCaches() const {
+    return {keyCache, valueCache, convCache, stateCache};
+  }
+  bool hasCaches() const { return keyCache || convCache; }
 };
 
 attune::Activation toActivation(spec::Activation activation);
@@ -268,6 +287,8 @@ private:
                               int64_t width, mlir::Value residual);
   mlir::Value latentQueries(const spec::Attention &attention,
                             const std::string &prefix, mlir::Value input);
+  mlir::Value turnedChannels(const spec::Attention &attention,
+                             mlir::Value channels);
   mlir::Value latentRows(const spec::Attention &attention,
                          const std::string &prefix, mlir::Value input);
   /// One matrix per head out of "kv_b.weight".

@@ -360,7 +360,7 @@ LogicalResult EntryImporter::importRecurrent(size_t number) {
   int64_t rows = spec::numGates(op.cell) * op.width;
   auto kind = CellKindAttr::get(builder.getContext(), toCell(op.cell));
   Value keep = tensors.keep(stream->mask);
-  std::pair<Value, Value> &cached = caches[{number, 0}];
+  LayerCaches &cached = caches[{number, 0}];
   auto initial = [&](const std::string &name, Value cache,
                      int64_t level) -> Value {
     if (cache)
@@ -394,12 +394,12 @@ LogicalResult EntryImporter::importRecurrent(size_t number) {
           builder, at,
           tensors.type({ShapedType::kDynamic, ShapedType::kDynamic, op.width}),
           last, kind, gates, stateMatrix, stateBias,
-          initial("h" + suffix, cached.first, level),
-          initial("c" + suffix, cached.second, level), keep,
+          initial("h" + suffix, cached[0], level),
+          initial("c" + suffix, cached[1], level), keep,
           reverse ? builder.getUnitAttr() : UnitAttr());
       directions.push_back(scan.getSequence());
       for (auto [n, value] : llvm::enumerate(scan.getLast())) {
-        Value &cache = n == 0 ? cached.first : cached.second;
+        Value &cache = n == 0 ? cached[0] : cached[1];
         if (cache)
           cache = writeState(builder, at, cache, index(level), past, value);
         results[layer.name + (n == 0 ? ".h" : ".c") + suffix] = {

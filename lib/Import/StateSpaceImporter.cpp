@@ -67,7 +67,8 @@ static Value rows(OpBuilder &builder, Location loc, Value tokens,
 /// Tokens behind those that the cache kept of them, which then keeps the last.
 static Value afterCached(OpBuilder &builder, Location loc, Value tokens,
                          LayerScope &scope) {
-  Value past = readState(builder, loc, scope.keyCache, scope.index, scope.past);
+  Value past =
+      readState(builder, loc, scope.convCache, scope.index, scope.past);
   int64_t kept = typeOf(past).getDimSize(1);
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tokens);
   OpFoldResult count = sizes[1];
@@ -91,8 +92,8 @@ static Value afterCached(OpBuilder &builder, Location loc, Value tokens,
   Value last = tensor::ExtractSliceOp::create(
       builder, loc, cast<RankedTensorType>(past.getType()), joined, offsets,
       sizes, strides);
-  scope.keyCache =
-      writeState(builder, loc, scope.keyCache, scope.index, scope.past, last);
+  scope.convCache =
+      writeState(builder, loc, scope.convCache, scope.index, scope.past, last);
   return joined;
 }
 
@@ -130,10 +131,10 @@ Value LayerImporter::cachedConv(Location at, StringRef role, Value x,
         ArrayRef<ReassociationIndices>{{0, 1, 2}, {3}});
   }
   OpFoldResult tokens = tensor::getMixedSize(builder, at, x, 1);
-  if (scope.keyCache)
+  if (scope.convCache)
     x = afterCached(builder, at, x, scope);
   x = CausalConvOp::create(builder, at, x, taps, tapsBias, keep, activation);
-  if (scope.keyCache)
+  if (scope.convCache)
     x = rows(builder, at, x, builder.getIndexAttr(kernel - 1), tokens);
   return x;
 }
@@ -175,12 +176,12 @@ static Value scan(OpBuilder &builder, Location at, LayerScope &scope,
                   Type lastType, Value x, Value step, Value decay, Value b,
                   Value c, Value skip, Value gate) {
   Value before;
-  if (scope.valueCache)
-    before = readState(builder, at, scope.valueCache, scope.index, scope.past);
+  if (scope.stateCache)
+    before = readState(builder, at, scope.stateCache, scope.index, scope.past);
   auto scan = SelectiveScanOp::create(builder, at, x.getType(), lastType, x,
                                       step, decay, b, c, skip, gate, before);
-  if (scope.valueCache)
-    scope.valueCache = writeState(builder, at, scope.valueCache, scope.index,
+  if (scope.stateCache)
+    scope.stateCache = writeState(builder, at, scope.stateCache, scope.index,
                                   scope.past, scan.getLast());
   return scan.getResult();
 }
@@ -280,10 +281,15 @@ Value LayerImporter::normAndGate(const spec::DeltaRule &rule, StringRef prefix,
       type.getElementType());
   Value split = SplitHeadsOp::create(builder, at, heads, result, 0);
   split = norm(rule.norm, (prefix + "norm.").str(), split);
-  Value gate =
-      stateProjection(at, (prefix + "gate").str(), input, type.getDimSize(2),
-                      /*bias=*/false, Value(), attune::Activation::Silu);
-  if (!split || !gate)
+  if (rule.gateRank)
+    input = stateProjection(at, (prefix + "gate_down").str(), input,
+                            rule.gateRank, /*bias=*/false);
+  if (!split || !input)
+    return {};
+  Value gate = stateProjection(
+      at, (prefix + "gate").str(), input, type.getDimSize(2),
+      /*bias=*/false, Value(), toActivation(rule.gateActivation));
+  if (!gate)
     return {};
   Value normed = MergeHeadsOp::create(builder, at, type, split);
   return arith::MulFOp::create(builder, at, normed, gate);
@@ -304,16 +310,22 @@ Value LayerImporter::deltaRule(const spec::DeltaRule &rule, StringRef prefix,
   if (all)
     all = cachedConv(at, (prefix + "conv1d").str(), all, rule.kernel,
                      /*bias=*/false, attune::Activation::Silu);
-  Value step = stateProjection(at, (prefix + "step").str(), input, rule.heads,
-                               /*bias=*/true);
+  Value low = rule.stepRank
+                  ? stateProjection(at, (prefix + "step_down").str(), input,
+                                    rule.stepRank, /*bias=*/false)
+                  : input;
+  if (!low)
+    return {};
+  Value step = stateProjection(at, (prefix + "step").str(), low,
+                               spec::numSteps(rule), /*bias=*/true);
   Value beta = stateProjection(at, (prefix + "beta").str(), input, rule.heads,
                                /*bias=*/false);
   Value decay = weight(at, (prefix + "A_log").str(), rule.heads, 0);
   if (!all || !step || !beta || !decay)
     return {};
   Value before;
-  if (scope.valueCache)
-    before = readState(builder, at, scope.valueCache, scope.index, scope.past);
+  if (scope.stateCache)
+    before = readState(builder, at, scope.stateCache, scope.index, scope.past);
   Value value = columns(builder, at, all, 2 * keys, values);
   auto lastType = RankedTensorType::get(
       {typeOf(input).getDimSize(0), rule.keyDim, values}, builder.getF32Type());
@@ -323,8 +335,8 @@ Value LayerImporter::deltaRule(const spec::DeltaRule &rule, StringRef prefix,
       value, step, decay, beta, before,
       builder.getF32FloatAttr(float(1 / std::sqrt(double(rule.keyDim)))),
       builder.getF32FloatAttr(float(rule.eps)));
-  if (scope.valueCache)
-    scope.valueCache = writeState(builder, at, scope.valueCache, scope.index,
+  if (scope.stateCache)
+    scope.stateCache = writeState(builder, at, scope.stateCache, scope.index,
                                   scope.past, op.getLast());
   Value result = normAndGate(rule, prefix, input, op.getResult());
   return result ? stateProjection(at, (prefix + "out_proj").str(), result,

@@ -33,8 +33,8 @@ static void append(std::vector<spec::WeightSource> &sources,
   if (!sources.empty()) {
     spec::WeightSource &last = sources.back();
     if (last.tensor == next.tensor && last.transposed == next.transposed &&
-        last.count == 1 && next.count == 1 && last.end >= 0 &&
-        last.end == next.begin) {
+        last.scale == next.scale && last.count == 1 && next.count == 1 &&
+        last.end >= 0 && last.end == next.begin) {
       last.end = next.end;
       return;
     }
@@ -84,6 +84,13 @@ WeightOp WeightTable::declare(Location loc, StringRef symbol,
     attributes.push_back(WeightSourceAttr::get(
         context, numbered(source.tensor, layer, stacked), source.transposed,
         source.begin, source.end, source.stride, source.count, source.step));
+  // What pieces are multiplied by before they are stored, where that is not 1.
+  DenseF64ArrayAttr scales;
+  if (llvm::any_of(sources,
+                   [](const auto &source) { return source.scale != 1; }))
+    scales = DenseF64ArrayAttr::get(
+        context, llvm::map_to_vector(
+                     sources, [](const auto &source) { return source.scale; }));
   SmallVector<int64_t> shape;
   if (stacked)
     shape.push_back(layer.repeat);
@@ -97,7 +104,7 @@ WeightOp WeightTable::declare(Location loc, StringRef symbol,
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
   auto type = RankedTensorType::get(shape, storage);
   ArrayAttr from = builder.getArrayAttr(attributes);
-  WeightOp &weight = bySource[{type, from}];
+  WeightOp &weight = bySource[{type, from, Attribute(scales)}];
   if (weight)
     return weight;
   if (last)
@@ -108,6 +115,8 @@ WeightOp WeightTable::declare(Location loc, StringRef symbol,
                        parts ? builder.getI64IntegerAttr(parts) : IntegerAttr(),
                        /*gain=*/FlatSymbolRefAttr(),
                        /*gain_offset=*/llvm::APFloat(0.0f));
+  if (scales)
+    weight->setAttr("attune.scales", scales);
   return weight;
 }
 

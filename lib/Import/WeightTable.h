@@ -48,7 +48,10 @@ private:
   mlir::Type storage;
   DiagnosticEngine &diags;
   llvm::StringMap<WeightOp> declared;
-  llvm::DenseMap<std::pair<mlir::Type, mlir::Attribute>, WeightOp> bySource;
+  /// By type, sources and what these are multiplied by.
+  llvm::DenseMap<std::tuple<mlir::Type, mlir::Attribute, mlir::Attribute>,
+                 WeightOp>
+      bySource;
   WeightOp last;
 };
 

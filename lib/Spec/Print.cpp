@@ -7,6 +7,7 @@
 
 #include "Print.h"
 #include "Defaults.h"
+#include "PrintRecurrent.h"
 
 #include <cmath>
 
@@ -75,11 +76,13 @@ static Json print(const Rope &rope, int64_t headDim) {
   return json;
 }
 
-static Json print(const Latent &latent) {
+static Json print(const Latent &latent, const Attention &attention) {
   Json json = Json::object();
   json["rank"] = latent.rank;
   if (latent.queryRank)
     json["query_rank"] = latent.queryRank;
+  if (!attention.rope)
+    json["shared"] = attention.headDim - latent.nopeDim;
   json["norm"] = print(latent.norm, /*withKind=*/true);
   return json;
 }
@@ -164,7 +167,7 @@ static Json print(const Attention &attention, int64_t width) {
       by["shift"] = growth->shift;
   }
   if (attention.latent)
-    json["latent"] = print(*attention.latent);
+    json["latent"] = print(*attention.latent, attention);
   if (attention.qkNorm) {
     json["qk_norm"] = print(*attention.qkNorm, /*withKind=*/true);
     if (attention.qkNormScope != NormScope::Head)
@@ -270,6 +273,13 @@ static Json print(const DeltaRule &rule) {
   json["value_dim"] = rule.valueDim;
   json["kernel"] = rule.kernel;
   json["eps"] = rule.eps;
+  flag(json, "channel_steps", rule.channelSteps);
+  if (rule.stepRank)
+    json["step_rank"] = rule.stepRank;
+  if (rule.gateRank)
+    json["gate_rank"] = rule.gateRank;
+  if (rule.gateActivation != Activation::Silu)
+    json["gate_activation"] = stringify(rule.gateActivation);
   json["norm"] = print(rule.norm, /*withKind=*/true);
   return json;
 }
@@ -490,85 +500,9 @@ static Json print(const Function &function, int64_t width) {
   return json;
 }
 
-static Json print(const Recurrent &recurrent) {
-  Json json = Json::object();
-  json["cell"] = stringify(recurrent.cell);
-  json["width"] = recurrent.width;
-  if (recurrent.layers != 1)
-    json["layers"] = recurrent.layers;
-  flag(json, "bidirectional", recurrent.bidirectional);
-  if (!recurrent.bias)
-    json["bias"] = false;
-  if (!recurrent.initial.empty())
-    json["initial"] = recurrent.initial;
-  return json;
-}
-
-static Json print(const ScanStep &step) {
-  Json json = Json::object(), options = Json::object();
-  if (const auto *op = std::get_if<ScanCell>(&step.op)) {
-    options["cell"] = stringify(op->cell);
-    options["width"] = op->width;
-    options["inputs"] = op->inputs;
-    if (!op->bias)
-      options["bias"] = false;
-    json["cell"] = std::move(options);
-  } else if (const auto *op = std::get_if<ScanAttend>(&step.op)) {
-    options["score"] = stringify(op->score);
-    options["query"] = op->query;
-    options["source"] = op->source;
-    if (op->score == ScoreKind::Additive || op->score == ScoreKind::Concat) {
-      options["width"] = op->width;
-      options["activation"] = stringify(op->activation);
-    }
-    if (op->queryBias)
-      options["query_bias"] = true;
-    if (op->scoreBias)
-      options["score_bias"] = true;
-    if (op->keyBias)
-      options["key_bias"] = true;
-    json["attend"] = std::move(options);
-  } else if (const auto *op = std::get_if<ScanLinear>(&step.op)) {
-    options["inputs"] = op->inputs;
-    options["out"] = op->out;
-    if (op->bias)
-      options["bias"] = true;
-    if (op->activation != Activation::Identity)
-      options["activation"] = stringify(op->activation);
-    if (!op->multiply.empty())
-      options["multiply"] = op->multiply;
-    if (!op->add.empty())
-      options["add"] = op->add;
-    json["linear"] = std::move(options);
-  } else {
-    options["source"] = std::get<ScanMean>(step.op).source;
-    json["mean"] = std::move(options);
-  }
-  json["name"] = step.name;
-  return json;
-}
-
-static Json print(const std::vector<ScanStep> &steps) {
-  Json json = Json::array();
-  for (const ScanStep &step : steps)
-    json.push_back(print(step));
-  return json;
-}
-
-static Json print(const Scan &scan) {
-  Json json = Json::object();
-  if (!scan.start.empty())
-    json["start"] = print(scan.start);
-  if (!scan.initial.empty())
-    json["initial"] = scan.initial;
-  json["steps"] = print(scan.steps);
-  json["result"] = scan.result;
-  return json;
-}
-
 static Json print(const WeightSource &source) {
   bool all = source.begin == 0 && source.end < 0;
-  if (!source.transposed && all)
+  if (!source.transposed && all && source.scale == 1)
     return source.tensor;
   Json json = Json::object();
   json["tensor"] = source.tensor;
@@ -579,6 +513,8 @@ static Json print(const WeightSource &source) {
     json["every"] = source.stride;
     json["count"] = source.count;
   }
+  if (source.scale != 1)
+    json["scale"] = source.scale;
   return json;
 }
 

@@ -192,8 +192,15 @@ public:
     int64_t values = op.heads * op.valueDim;
     projection(prefix + "in_proj.", numConvolved(op), width, false);
     projection(prefix + "conv1d.", numConvolved(op), op.kernel, false);
-    projection(prefix + "gate.", values, width, false);
-    projection(prefix + "step.", op.heads, width, /*bias=*/true);
+    if (op.gateRank)
+      projection(prefix + "gate_down.", op.gateRank, width, false);
+    projection(prefix + "gate.", values, op.gateRank ? op.gateRank : width,
+               false);
+    if (op.stepRank)
+      projection(prefix + "step_down.", op.stepRank, width, false);
+    projection(prefix + "step.", numSteps(op),
+               op.stepRank ? op.stepRank : width,
+               /*bias=*/true);
     projection(prefix + "beta.", op.heads, width, false);
     roles.push_back({prefix + "A_log", op.heads, 0});
     norm(prefix + "norm.", op.norm, op.valueDim);
@@ -214,25 +221,20 @@ public:
   }
 
   void block(const Block &block, int64_t width) {
-    if (block.attention) {
+    if (hasMixer(block))
       blockNorm("norm1", block, width);
+    if (block.attention)
       attention("attention.", *block.attention, width);
-    }
-    if (block.mamba) {
-      blockNorm("norm1", block, width);
+    if (block.mamba)
       mamba("mamba.", *block.mamba, width);
-    }
     if (block.shortConv) {
-      blockNorm("norm1", block, width);
       bool bias = block.shortConv->bias;
       projection("short_conv.in_proj.", 3 * width, width, bias);
       projection("short_conv.conv.", width, block.shortConv->kernel, bias);
       projection("short_conv.out_proj.", width, width, bias);
     }
-    if (block.deltaRule) {
-      blockNorm("norm1", block, width);
+    if (block.deltaRule)
       deltaRule("delta_rule.", *block.deltaRule, width);
-    }
     if (block.cross) {
       blockNorm("norm_cross", block, width);
       attention("cross.", *block.cross, width);

@@ -174,6 +174,8 @@ private:
     ArrayRef<int64_t> layer = weight.getLayerType().getShape();
     WeightOp down = makeStack(weight, ".lora_A", {count, total, layer[1]},
                               downSources, symbols);
+    // What a tensor's numbers are multiplied by is behind A and B.
+    down->removeAttr("attune.scales");
     WeightOp up = makeStack(weight, ".lora_B", {count, layer[0], total},
                             upSources, symbols);
     auto describe = [&](WeightOp stack, ArrayRef<int64_t> begins,

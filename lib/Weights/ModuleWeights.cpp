@@ -83,12 +83,15 @@ static SourceLocation toSource(Location loc,
 
 std::vector<spec::WeightSource> sourcesOf(WeightOp weight, int64_t layer,
                                           int64_t part) {
+  auto scales = weight->getAttrOfType<DenseF64ArrayAttr>("attune.scales");
   std::vector<spec::WeightSource> result;
-  for (auto source : weight.getSources().getAsRange<WeightSourceAttr>())
+  for (auto [i, source] :
+       llvm::enumerate(weight.getSources().getAsRange<WeightSourceAttr>()))
     result.push_back(
         {substitutePart(substituteLayer(source.getTensor().str(), layer), part),
          source.getTransposed(), source.getBegin(), source.getEnd(),
-         source.getStride(), source.getCount(), source.getStep()});
+         source.getStride(), source.getCount(), source.getStep(),
+         scales ? scales[i] : 1});
   return result;
 }
 

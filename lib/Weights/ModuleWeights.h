@@ -25,7 +25,8 @@ std::optional<int64_t> notedRows(WeightOp weight);
 /// is one rank's part.
 std::vector<int64_t> unpackedShape(WeightOp weight);
 
-/// Where one part of one layer comes from; its step is not applied.
+/// Where one part of one layer comes from; its step is not applied. What the
+/// pieces are multiplied by is in `attune.scales` of the weight.
 std::vector<spec::WeightSource> sourcesOf(WeightOp weight, int64_t layer,
                                           int64_t part);
 

@@ -122,6 +122,7 @@ static void addPieces(PackedMatrix &matrix, WeightOp weight, int64_t layer,
     PackPiece &piece = matrix.pieces.emplace_back();
     piece.overflow = overflow;
     piece.begin = source.begin;
+    piece.scale = static_cast<float>(source.scale);
     if (source.count > 1) {
       piece.run = source.end - source.begin;
       piece.stride = source.stride;
@@ -171,7 +172,8 @@ void Plan::addFactor(PackedMatrix &matrix, WeightOp weight, int64_t layer,
     rank = notedRows(weight).value_or(rank * matrix.panelWidth);
   std::string key;
   llvm::raw_string_ostream(key)
-      << weight.getSources() << '#' << layer << '#' << rank;
+      << weight.getSources() << weight->getAttr("attune.scales") << '#' << layer
+      << '#' << rank;
   std::shared_ptr<FactoredMatrix> &known = factored[key];
   if (!known) {
     auto product = std::make_unique<PackedMatrix>();

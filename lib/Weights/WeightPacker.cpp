@@ -178,7 +178,7 @@ void PackedMatrix::loadWhole(const PackPiece &piece, int64_t pieceRow,
                                   : tensorRow * wholeColumns + column;
     start = piece.firstValue + at;
     in = piece.data ? piece.data + start * size : nullptr;
-    if (piece.dtype == dtype && !encoding) {
+    if (piece.dtype == dtype && !encoding && piece.scale == 1) {
       std::memcpy(out, in, count * size);
       return;
     }
@@ -194,6 +194,9 @@ void PackedMatrix::loadWhole(const PackPiece &piece, int64_t pieceRow,
       makeNoise(noise,
                 uint64_t(piece.whole + pieceRow) * wholeColumns + column + done,
                 buffer, n);
+    if (piece.scale != 1 && (encoding || in))
+      for (int64_t i = 0; i < n; ++i)
+        buffer[i] *= piece.scale;
     overflow |=
         narrow(dtype, buffer, out + done * runtime::dtypeBytes(dtype), n);
   }
@@ -343,7 +346,7 @@ bool PackedMatrix::keeps(const PackPiece &piece) const {
     if (group && (begin % group || count % group))
       return false; // groups are no longer what they were
   return group && piece.tensor && piece.tensor->encoding && !piece.transposed &&
-         form().holds(piece.tensor->encoding->form());
+         piece.scale == 1 && form().holds(piece.tensor->encoding->form());
 }
 
 void PackedMatrix::copyGroup(const PackPiece &piece, int64_t pieceRow,

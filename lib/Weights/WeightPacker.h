@@ -54,6 +54,7 @@ struct PackPiece {
   /// Rows are taken in runs of so many, each `stride` rows after the one
   /// before; 0: they are neighbours.
   int64_t run = 0, stride = 0;
+  float scale = 1;   ///< of the tensor's numbers, before they are narrowed
   int64_t whole = 0; ///< number of the first one in the weight before any cut
   /// Set if a finite value did not fit the storage type.
   std::atomic<bool> *overflow = nullptr;

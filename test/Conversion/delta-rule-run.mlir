@@ -1,6 +1,6 @@
 // A memory for each head, of value heads that share q and k or have their own,
 // heads that a vector fits into, and such that it does not; with norms and a
-// state, and without. Numbers from the formula in float64.
+// state, and without; with a step for each head and for each row of a memory. Numbers from the formula in float64.
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=4},canonicalize,cse), \
 // RUN:   one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map}, \
 // RUN:   func.func(scf-forall-to-for,attune-approximate-math),expand-strided-metadata,lower-affine,convert-vector-to-scf,convert-scf-to-cf,convert-math-to-llvm,convert-math-to-libm,convert-vector-to-llvm, \
@@ -51,5 +51,26 @@ func.func @main() {
   // CHECK-NEXT: 0.5195{{[0-9]*}},{{ +}}0.1065{{[0-9]*}},{{ +}}-0.2952{{[0-9]*}},{{ +}}0.3104{{[0-9]*}},{{ +}}-0.1864{{[0-9]*}},{{ +}}-0.3559{{[0-9]*}},{{ +}}-0.03173{{[0-9]*}},{{ +}}-0.05523{{[0-9]*}},{{ +}}0.1073{{[0-9]*}},{{ +}}-0.04526{{[0-9]*}},{{ +}}-0.05228{{[0-9]*}},{{ +}}0.1253{{[0-9]*}}
   %pl1 = tensor.cast %l1 : tensor<1x3x12xf32> to tensor<*xf32>
   call @printMemrefF32(%pl1) : (tensor<*xf32>) -> ()
+  %q2 = arith.constant dense<[[[0.25, 0.48, 0.59, 0.88, 0.48, 0.84], [-0.94, -0.07, 0.89, 0.3, 0.8, -0.77], [-0.06, -0.51, 0.09, 0.15, -0.97, -0.57]]]> : tensor<1x3x6xf32>
+  %k2 = arith.constant dense<[[[-0.44, 0.83, 0.53, -0.68, 0.59, -0.72], [0.23, -0.75, -1.0, 0.74, -0.58, -0.57], [0.96, 0.74, -0.42, 0.92, 0.08, 0.36]]]> : tensor<1x3x6xf32>
+  %v2 = arith.constant dense<[[[-0.59, 0.88, 0.38, 0.93, 0.79, -0.4, -0.28, -0.67], [-0.71, -0.87, -0.4, 0.21, -0.99, 0.36, -0.32, -0.38], [0.64, -0.04, -0.37, -0.04, 0.41, -0.89, 0.95, -0.95]]]> : tensor<1x3x8xf32>
+  %d2 = arith.constant dense<[[[0.5, 0.69, -0.96, 0.58, -0.27, 0.16], [-0.98, -0.91, -0.64, 0.91, -0.61, 0.51], [0.86, 0.88, -0.31, -0.29, 0.05, 0.55]]]> : tensor<1x3x6xf32>
+  %b2 = arith.constant dense<[[[-0.78, 0.5], [0.59, 0.72], [-0.93, 0.89]]]> : tensor<1x3x2xf32>
+  %a2 = arith.constant dense<[-0.82, -0.32]> : tensor<2xf32>
+  %h2 = arith.constant dense<[[[0.22, 0.84, -0.32, 0.85, 0.09, -0.38, -0.37, -0.65], [-0.84, -0.7, 0.38, 0.99, -0.68, -0.9, 0.97, 0.07], [-0.19, -0.53, 0.19, 0.65, -0.09, -0.16, -0.89, 0.83]]]> : tensor<1x3x8xf32>
+  %y2, %l2 = attune.delta_rule %q2, %k2, %v2 step %d2, a_log %a2, beta %b2 scale 0.5 normalised 1.000000e-06 state %h2 : tensor<1x3x8xf32>
+    : tensor<1x3x6xf32>, tensor<1x3x8xf32>, tensor<1x3x6xf32>, tensor<2xf32> beta tensor<1x3x2xf32> -> tensor<1x3x8xf32>, tensor<1x3x8xf32>
+  // CHECK:      sizes = [1, 3, 8]
+  // CHECK-NEXT: -0.1993{{[0-9]*}},{{ +}}-0.03163{{[0-9]*}},{{ +}}0.1021{{[0-9]*}},{{ +}}0.5218{{[0-9]*}},{{ +}}-0.2772{{[0-9]*}},{{ +}}-0.1503{{[0-9]*}},{{ +}}0.09151{{[0-9]*}},{{ +}}0.1666{{[0-9]*}}
+  // CHECK-NEXT: 0.1455{{[0-9]*}},{{ +}}0.05785{{[0-9]*}},{{ +}}0.1369{{[0-9]*}},{{ +}}-0.1812{{[0-9]*}},{{ +}}-0.03219{{[0-9]*}},{{ +}}-0.1716{{[0-9]*}},{{ +}}0.09329{{[0-9]*}},{{ +}}-0.1669{{[0-9]*}}
+  // CHECK-NEXT: -0.03783{{[0-9]*}},{{ +}}-0.07422{{[0-9]*}},{{ +}}-0.02143{{[0-9]*}},{{ +}}-0.05552{{[0-9]*}},{{ +}}-0.1516{{[0-9]*}},{{ +}}0.1821{{[0-9]*}},{{ +}}-0.1345{{[0-9]*}},{{ +}}-0.009791{{[0-9]*}}
+  %py2 = tensor.cast %y2 : tensor<1x3x8xf32> to tensor<*xf32>
+  call @printMemrefF32(%py2) : (tensor<*xf32>) -> ()
+  // CHECK:      sizes = [1, 3, 8]
+  // CHECK-NEXT: 0.1609{{[0-9]*}},{{ +}}0.06647{{[0-9]*}},{{ +}}-0.1842{{[0-9]*}},{{ +}}0.2423{{[0-9]*}},{{ +}}0.08396{{[0-9]*}},{{ +}}-0.5585{{[0-9]*}},{{ +}}0.5976{{[0-9]*}},{{ +}}-0.7101{{[0-9]*}}
+  // CHECK-NEXT: 0.1044{{[0-9]*}},{{ +}}0.1980{{[0-9]*}},{{ +}}0.09945{{[0-9]*}},{{ +}}0.09958{{[0-9]*}},{{ +}}0.2115{{[0-9]*}},{{ +}}-0.3698{{[0-9]*}},{{ +}}0.2500{{[0-9]*}},{{ +}}-0.06516{{[0-9]*}}
+  // CHECK-NEXT: 0.2605{{[0-9]*}},{{ +}}0.3064{{[0-9]*}},{{ +}}0.1924{{[0-9]*}},{{ +}}0.08264{{[0-9]*}},{{ +}}0.2663{{[0-9]*}},{{ +}}-0.2429{{[0-9]*}},{{ +}}0.2677{{[0-9]*}},{{ +}}-0.03699{{[0-9]*}}
+  %pl2 = tensor.cast %l2 : tensor<1x3x8xf32> to tensor<*xf32>
+  call @printMemrefF32(%pl2) : (tensor<*xf32>) -> ()
   return
 }

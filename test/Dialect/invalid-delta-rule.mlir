@@ -36,9 +36,20 @@ func.func @d1_3(%q: tensor<?x?x32xf32>, %v: tensor<?x?x64xf32>, %d: tensor<?x?x4
 // D2: a step for every head
 // expected-note @+1 {{a_log comes from here}}
 func.func @d2(%q: tensor<?x?x32xf32>, %v: tensor<?x?x64xf32>, %d: tensor<?x?x8xf32>, %a: tensor<4xf32>) {
-  // expected-error @+1 {{has step heads 8, but a_log heads 4}}
+  // expected-error @+1 {{has beta heads 8, but a_log heads 4}}
   %y, %l = attune.delta_rule %q, %q, %v step %d, a_log %a, beta %d scale 0.25 normalised 1.000000e-06
     : tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<?x?x8xf32>, tensor<4xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+  return
+}
+
+// -----
+
+// D2: a step for every head or for every row of its memory
+// expected-note @+1 {{a_log comes from here}}
+func.func @d2_2(%q: tensor<?x?x32xf32>, %v: tensor<?x?x64xf32>, %d: tensor<?x?x8xf32>, %a: tensor<4xf32>, %b: tensor<?x?x4xf32>) {
+  // expected-error @+1 {{has step heads 8, but a_log heads 4}}
+  %y, %l = attune.delta_rule %q, %q, %v step %d, a_log %a, beta %b scale 0.25
+    : tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<?x?x8xf32>, tensor<4xf32> beta tensor<?x?x4xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
   return
 }
 

@@ -61,3 +61,12 @@ func.func @delta_rule_of_keys(%q: tensor<?x?x32xf32>, %k: tensor<?x?x32xf32>, %v
        -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
   return %y, %last : tensor<?x?x64xf32>, tensor<?x16x64xf32>
 }
+
+// CHECK-LABEL: @delta_rule_of_channels
+func.func @delta_rule_of_channels(%q: tensor<?x?x32xf32>, %k: tensor<?x?x32xf32>, %v: tensor<?x?x64xf32>, %e: tensor<?x?x64xf32>, %a: tensor<4xf32>, %b: tensor<?x?x4xf32>) -> (tensor<?x?x64xf32>, tensor<?x16x64xf32>) {
+  // CHECK: attune.delta_rule {{.+}} tensor<4xf32> beta tensor<?x?x4xf32> ->
+  %z, %end = attune.delta_rule %q, %k, %v step %e, a_log %a, beta %b scale 0.25
+       : tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<4xf32>
+       beta tensor<?x?x4xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
+  return %z, %end : tensor<?x?x64xf32>, tensor<?x16x64xf32>
+}

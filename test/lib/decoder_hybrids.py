@@ -85,11 +85,17 @@ def softplus(x):
 
 
 def mamba2(w, at, x, heads, groups, states, taps, eps=1e-6, inner=2 * WIDTH,
-           parts=1):
+           parts=1, factors=None):
     """The recurrence of Mamba-2 as it stands, a norm of the gated result, or of
-    parts of its channels."""
+    parts of its channels (0: none). `factors` are those of the gate, x, B, C
+    and the steps."""
     size, read = inner // heads, inner + 2 * groups * states
     rows = linear(w, at + "in_proj", x, inner + read + heads)
+    if factors:
+        each = [f for f, n in zip(factors, (inner, inner, groups * states,
+                                            groups * states, heads))
+                for _ in range(n)]
+        rows = [[a * f for a, f in zip(row, each)] for row in rows]
     filters = w.matrix(at + "conv1d.weight", read, taps)
     w.made[at + "conv1d.weight"] = ([read, 1, taps],
                                     w.made[at + "conv1d.weight"][1])
@@ -115,6 +121,8 @@ def mamba2(w, at, x, heads, groups, states, taps, eps=1e-6, inner=2 * WIDTH,
             y.append((dot(state[c], seen[first:first + states])
                       + skips[h] * seen[c]) * silu(row[c]))
         made.append(y)
+    if not parts:
+        return linear(w, at + "out_proj", made, WIDTH)
     gamma = w.vector(at + "norm.weight", inner, 1.0)
     share = inner // parts
     for row in made:

@@ -26,6 +26,8 @@ from decoder_layers import (BASE, DIM, HEADS, INNER, TOKENS, VOCAB, WIDTH, Weigh
                             tied, turn)
 from decoder_hybrids import (granite4, granite4_experts, jamba, lfm2, lfm2_moe,
                              mamba2_alone, nemotron_h, qwen3_5, qwen3_next)
+from decoder_memories import (falcon_h1, falcon_h1_norms, kimi_linear,
+                              qwen3_5_moe)
 from decoder_mixtures import (ernie4_5_moe, glm4_moe, gpt_oss, granitemoe,
                               granitemoe_shared, hunyuan_moe, minimax_m2)
 from decoder_relatives import arcee, llama4, mimo, ministral3, nemotron
@@ -677,7 +679,7 @@ CASES = {function.__name__: function for function in (
 # Those that have tests of their own.
 OTHERS = {function.__name__: function for function in (
     arcee, nemotron, mimo, ministral3, llama4, lfm2, lfm2_moe, nemotron_h, jamba, qwen3_next, qwen3_5,
-    granite4, granite4_experts, mamba2_alone, granitemoe_shared, hunyuan_moe)}
+    falcon_h1, falcon_h1_norms, kimi_linear, qwen3_5_moe, granite4, granite4_experts, mamba2_alone, granitemoe_shared, hunyuan_moe)}
 
 
 def run(folder, ids, expected, padding=0):

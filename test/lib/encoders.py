@@ -330,7 +330,7 @@ def clip(run, end):
     raw = array.array("f", flatten(pixels))
     kernel = w.rows("vision_model.embeddings.patch_embedding.weight")
     places = w.rows("vision_model.embeddings.position_embedding.weight")
-    vision = []
+    vision, means = [], []
     for sample in range(2):
         x = [w.vector("vision_model.embeddings.class_embedding")]
         for top in range(0, image, patch):
@@ -344,6 +344,7 @@ def clip(run, end):
         x = w.layer_norm("vision_model.pre_layrnorm", add(x, places), 1e-5)
         x = run_tower_block(w, "vision_model.encoder.layers.0.", x, 1e-5,
                             quick_gelu)
+        means.append([sum(c) / (len(x) - 1) for c in zip(*x[1:])])
         pooled = w.layer_norm("vision_model.post_layernorm", x[:1], 1e-5)
         vision.append(unit(w.apply("visual_projection", pooled)[0]))
     scale = math.exp(1.25)
@@ -356,6 +357,20 @@ def clip(run, end):
                 {"text_embeds": text, "image_embeds": vision,
                  "logits_per_text": scores,
                  "logits_per_image": [list(c) for c in zip(*scores)]})
+    # A classifier has the image tower alone, and scores the mean of its patches.
+    w.values = {n: value for n, value in w.values.items()
+                if n.startswith("vision_model.")}
+    w.linear("classifier", 3, D)
+    folder = os.path.join(run.work, name + "_classifier")
+    w.save(folder, {
+        "model_type": "clip", "architectures": ["CLIPForImageClassification"],
+        "num_labels": 3, "text_config": {}, "vision_config": dict(
+            sizes, image_size=image, patch_size=patch,
+            model_type="clip_vision_model")})
+    run.compare(name + "_classifier", folder,
+                {"pixel_values": ("F32", [2, 3, image, image],
+                                  raw.tobytes())},
+                {"logits": w.apply("classifier", means)})
 
 
 def nomic_bert(run):

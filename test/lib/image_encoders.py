@@ -141,6 +141,16 @@ def siglip(run):
         w.save(folder, dict(config, architectures=[
             f"Siglip{name.capitalize()}Model"]))
         run.compare("siglip_" + name, folder, inputs, expected)
+    # A classifier keeps the pooling, which it does not use.
+    w.linear("classifier", 3, D)
+    folder = os.path.join(run.work, "siglip_classifier")
+    w.save(folder, {"model_type": "siglip", "num_labels": 3,
+                    "architectures": ["SiglipForImageClassification"],
+                    "text_config": text, "vision_config": vision})
+    means = [[sum(c) / len(x) for c in zip(*x)] for x, _ in seen]
+    run.compare("siglip_classifier", folder,
+                {"pixel_values": pixel_input(pixels)},
+                {"logits": w.apply("classifier", means)})
 
 
 def dinov2(run, gated):
@@ -169,12 +179,21 @@ def dinov2(run, gated):
         w.linear(at + "mlp.fc2", D, inner)
     w.norm("layernorm", D)
     folder = os.path.join(run.work, labels[gated])
-    w.save(folder, {
+    config = {
         "model_type": "dinov2", "architectures": ["Dinov2Model"],
         "hidden_size": D, "num_attention_heads": HEADS, "num_hidden_layers": 1,
         "mlp_ratio": 2, "image_size": side * patch, "patch_size": patch,
         "layer_norm_eps": 1e-6, "layerscale_value": 1.0,
-        "use_swiglu_ffn": gated})
+        "use_swiglu_ffn": gated}
+    w.save(folder, config)
+    # Scores of the class token beside the mean of the patches.
+    classified = os.path.join(run.work, labels[gated] + "_classifier")
+    scores = Weights()
+    scores.values = {"dinov2." + n: value for n, value in w.values.items()}
+    scores.linear("classifier", 3, 2 * D)
+    scores.save(classified, dict(
+        config, architectures=["Dinov2ForImageClassification"],
+        id2label={str(i): f"label {i}" for i in range(3)}))
 
     def scaled(name, rows):
         return [[a * b for a, b in zip(row, w.vector(name + ".lambda1"))]
@@ -210,6 +229,13 @@ def dinov2(run, gated):
                     {"pixel_values": pixel_input(pixels)},
                     {"last_hidden_state": states,
                      "pooler_output": [x[0] for x in states]})
+        run.flags = kept + [
+            f"--dim=dinov2.{tokens}.places_and_1={len(places)}"]
+        run.compare(f"{labels[gated]}_classifier_{height}x{width}", classified,
+                    {"pixel_values": pixel_input(pixels)},
+                    {"logits": scores.apply("classifier", [
+                        x[0] + [sum(c) / (len(x) - 1) for c in zip(*x[1:])]
+                        for x in states])})
         run.flags = kept
 
 

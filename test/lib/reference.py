@@ -452,7 +452,8 @@ class Layer:
         place, norm = block.get("placement", "pre"), block.get("norm", {})
 
         def attend(x):
-            return self.attention(x, block["attention"], "attention.", None)
+            made = self.attention(x, block["attention"], "attention.", None)
+            return add(made, mix(x)) if "mamba" in block else made
 
         def cross(x):
             return self.attention(x, block["cross"], "cross.",
@@ -476,7 +477,8 @@ class Layer:
             ("attention", "norm1", attend), ("mamba", "norm1", mix),
             ("short_conv", "norm1", convolve),
             ("delta_rule", "norm1", remember), ("cross", "norm_cross", cross),
-            ("ffn", "norm2", feed), ("moe", "norm2", feed)) if key in block]
+            ("ffn", "norm2", feed), ("moe", "norm2", feed))
+            if key in block and not (key == "mamba" and "attention" in block)]
         if place == "parallel":
             total = rows
             for _, role, f in parts:

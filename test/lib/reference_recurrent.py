@@ -221,8 +221,13 @@ def delta_rule(layer, rows, options, prefix):
         layer, layer.linear(rows, prefix + "in_proj.", 2 * keys + values, False),
         prefix + "conv1d.", number(options.get("kernel", 4)), False)
     seen = [[v * sigmoid(v) for v in row] for row in seen]
-    gates = layer.linear(rows, prefix + "gate.", values, False)
-    steps = layer.linear(rows, prefix + "step.", heads, True)
+    low = layer.linear(rows, prefix + "gate_down.", options["gate_rank"],
+                       False) if "gate_rank" in options else rows
+    gates = layer.linear(low, prefix + "gate.", values, False)
+    each = dim if options.get("channel_steps") else 1
+    low = layer.linear(rows, prefix + "step_down.", options["step_rank"],
+                       False) if "step_rank" in options else rows
+    steps = layer.linear(low, prefix + "step.", heads * each, True)
     betas = layer.linear(rows, prefix + "beta.", heads, False)
     logs = layer.weight(prefix + "A_log", heads)
     memory = [[[0.0] * size for _ in range(dim)] for _ in range(heads)]
@@ -234,8 +239,10 @@ def delta_rule(layer, rows, options, prefix):
             query, key = (unit(row[at:at + dim], options.get("eps", 1e-6))
                           for at in (first, keys + first))
             value = row[2 * keys + h * size:][:size]
-            keep = math.exp(-math.exp(logs[h]) * softplus(steps[t][h]))
-            held = [[keep * x for x in line] for line in held]
+            keep = [math.exp(-math.exp(logs[h]) * softplus(step))
+                    for step in steps[t][h * each:(h + 1) * each]]
+            held = [[keep[s % each] * x for x in line]
+                    for s, line in enumerate(held)]
             told = [sum(k * line[c] for k, line in zip(key, held))
                     for c in range(size)]
             wrong = [sigmoid(betas[t][h]) * (v - x) for v, x in zip(value, told)]
@@ -245,7 +252,9 @@ def delta_rule(layer, rows, options, prefix):
                 sum(q * line[c] for q, line in zip(query, memory[h]))
                 / math.sqrt(dim) for c in range(size)]],
                 options.get("norm", {"kind": "rms_norm"}), prefix + "norm.")[0]
-        made.append([x * g * sigmoid(g) for x, g in zip(joined, gates[t])])
+        silu = options.get("gate_activation", "silu") == "silu"
+        made.append([x * (g if silu else 1) * sigmoid(g)
+                     for x, g in zip(joined, gates[t])])
     return layer.linear(made, prefix + "out_proj.", width, False)
 
 

@@ -61,6 +61,7 @@ struct WeightSource {
   /// Part p of a weight in parts begins p times this many rows (of a transposed
   /// tensor: columns) further. Not part of a description.
   int64_t step = 0;
+  double scale = 1; ///< multiplies the numbers before they are stored
 };
 /// Role ("q.weight", "up.bias", ...) to sources. A role that is not listed is
 /// read from "<layer name>.<role>".
@@ -102,8 +103,9 @@ struct Rope {
 
 /// Latent attention (DeepSeek-V2): keys and values are made of one compressed
 /// row per token, which is all that a cache keeps. Queries and keys are
-/// `nopeDim` channels without positions, then `rope->channels` with; those of
-/// the keys are shared by all heads. Roles: "q.weight" [heads*head_dim, D] or,
+/// `nopeDim` channels without positions, then `rope->channels` with (without
+/// `rope` as many as head_dim leaves, which do not turn); those of the keys are
+/// shared by all heads. Roles: "q.weight" [heads*head_dim, D] or,
 /// with `queryRank`, "q_a.weight" [queryRank, D], "q_norm.weight" and
 /// "q_b.weight" [heads*head_dim, queryRank]; "kv_a.weight" [rank + rope, D],
 /// "kv_norm.weight" [rank], "kv_b.weight" [heads*(nope + value_dim), rank],
@@ -347,17 +349,28 @@ struct ShortConv {
 /// V = heads*value_dim: "in_proj.weight" [C, D], "conv1d.weight" [C, kernel],
 /// "gate.weight" [V, D], "step.weight" [heads, D], "step.bias", "beta.weight"
 /// [heads, D], "A_log" [heads], "norm.*" [value_dim], "out_proj.weight" [D, V].
+/// Where the step or the gate goes through a rank, "step_down.weight" or
+/// "gate_down.weight" [rank, D] stands before it.
 struct DeltaRule {
   int64_t heads = 1, keyHeads = 1;
   int64_t keyDim = 0, valueDim = 0;
   int64_t kernel = 4;
   double eps = 1e-6; ///< of the norms that keys and queries are divided by
+  /// Each channel of a key has a step of its own (Kimi Linear): "step.*" have
+  /// heads*key_dim rows.
+  bool channelSteps = false;
+  int64_t stepRank = 0, gateRank = 0; ///< 0: one matrix
+  Activation gateActivation = Activation::Silu;
   Norm norm;
   SourceLocation location;
 };
 /// The channels that its convolution reads.
 inline int64_t numConvolved(const DeltaRule &rule) {
   return 2 * rule.keyHeads * rule.keyDim + rule.heads * rule.valueDim;
+}
+/// The steps of a token.
+inline int64_t numSteps(const DeltaRule &rule) {
+  return rule.heads * (rule.channelSteps ? rule.keyDim : 1);
 }
 
 /// Branch: x + norm(f(x)), a norm of the result alone.
@@ -368,7 +381,8 @@ enum class Placement { Pre, Post, Peri, Parallel, Branch };
 /// sublayers that the block has bring a norm. Sublayer roles are prefixed
 /// "attention.", "mamba.", "short_conv.", "delta_rule.", "cross.", "ffn.",
 /// "moe."; a block has attention, a state space, a short convolution or a delta
-/// rule, an FFN or a mixture.
+/// rule, an FFN or a mixture. Attention and a state space may stand side by
+/// side: both read norm1, and their sum is one sublayer.
 struct Block {
   Placement placement = Placement::Pre;
   double residualScale = 1; ///< of what sublayers add to x
@@ -380,7 +394,7 @@ struct Block {
   bool layerScale = false;
   Norm norm;
   std::optional<Attention> attention;
-  std::optional<Mamba> mamba;         ///< in place of `attention`
+  std::optional<Mamba> mamba;         ///< beside or in place of `attention`
   std::optional<ShortConv> shortConv; ///< in place of `attention`
   std::optional<DeltaRule> deltaRule; ///< in place of `attention`
   std::optional<Attention> cross;
@@ -455,7 +469,8 @@ struct ClassTokens {
 struct Slice {
   int64_t first = 0, count = 0;
 };
-/// The tokens of `source`, a stream or layer, behind those of the stream.
+/// The tokens of `source`, a stream or layer, behind those of the stream; of a
+/// pooled one its channels behind those of a pooled stream.
 struct Concat {
   std::string source;
 };

@@ -128,6 +128,23 @@ std::vector<ClassKeys> keysOfDecoders() {
        "partial_rotary_factor=1 rope_parameters rope_scaling",
        "apply_residual_connection_post_layernorm attention_dropout ff_factor "
        "hidden_dropout"},
+      {"falcon_h1",
+       "hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=8 vocab_size=128000 "
+       "max_position_embeddings=8192 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false mlp_bias=false embedding_multiplier=1 "
+       "lm_head_multiplier=1 attention_in_multiplier=1 "
+       "attention_out_multiplier=1 key_multiplier=1 mlp_multipliers "
+       "ssm_multipliers ssm_in_multiplier=1 ssm_out_multiplier=1 "
+       "mamba_d_ssm=1024 mamba_n_heads=128 mamba_n_groups=1 mamba_d_state=256 "
+       "mamba_d_head=auto mamba_d_conv=4 mamba_expand=2 mamba_conv_bias=true "
+       "mamba_proj_bias=false projectors_bias=false mamba_rms_norm=false "
+       "mamba_norm_before_gate=true time_step_limit",
+       "attention_dropout mamba_chunk_size mamba_use_mlp mlp_expansion_factor "
+       "num_logits_to_keep time_step_max time_step_min layer_types "
+       "layers_block_type"},
       {"falcon_mamba",
        "hidden_size=768 vocab_size=50280 num_hidden_layers=32 "
        "layer_norm_epsilon=1e-05 state_size=16 conv_kernel=4 expand=2 "
@@ -344,6 +361,19 @@ std::vector<ClassKeys> keysOfDecoders() {
        "ep_group ep_size n_ctx num_logits_to_keep output_router_logits "
        "pretraining_tp router_aux_loss_coef router_jitter_noise seq_aux "
        "use_mamba_kernels"},
+      {"kimi_linear",
+       "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads vocab_size=163840 "
+       "rms_norm_eps=1e-06 tie_word_embeddings=false hidden_act=silu "
+       "q_lora_rank kv_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim "
+       "mla_use_nope=false num_experts num_experts_per_token "
+       "moe_intermediate_size moe_renormalize=true "
+       "moe_router_activation_func=sigmoid num_shared_experts=0 "
+       "routed_scaling_factor=1 first_k_dense_replace=0 moe_layer_freq=1 "
+       "use_grouped_topk=true num_expert_group=1 topk_group=1 "
+       "linear_attn_config model_max_length",
+       "head_dim max_position_embeddings num_nextn_predict_layers "
+       "rope_parameters rope_scaling rope_theta"},
       {"lfm2",
        "hidden_size=2560 intermediate_size=12288 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=8 vocab_size=65536 "
@@ -604,6 +634,22 @@ std::vector<ClassKeys> keysOfDecoders() {
        "attn_output_gate=true",
        "attention_dropout mamba_ssm_dtype mtp_num_hidden_layers "
        "mtp_use_dedicated_embeddings"},
+      {"qwen3_5_moe_text",
+       "hidden_size=2048 num_hidden_layers=40 num_attention_heads=16 "
+       "num_key_value_heads=2 vocab_size=248320 "
+       "max_position_embeddings=32768 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=256 "
+       "rope_theta=10000 partial_rotary_factor=0.25 rope_parameters "
+       "rope_scaling attention_bias=false layer_types "
+       "full_attention_interval=4 linear_num_value_heads=32 "
+       "linear_num_key_heads=16 linear_key_head_dim=128 "
+       "linear_value_head_dim=128 linear_conv_kernel_dim=4 "
+       "attn_output_gate=true moe_intermediate_size=512 "
+       "shared_expert_intermediate_size=512 num_experts_per_tok=8 "
+       "num_experts=256",
+       "attention_dropout intermediate_size mamba_ssm_dtype "
+       "mtp_num_hidden_layers mtp_use_dedicated_embeddings "
+       "output_router_logits router_aux_loss_coef"},
       {"qwen3_moe",
        "hidden_size=2048 intermediate_size=6144 num_hidden_layers=24 "
        "num_attention_heads=32 num_key_value_heads=4 vocab_size=151936 "

@@ -125,6 +125,10 @@ std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
     leaveOut(prefix, "what training puts in the place of patches", "");
   for (const char *prefix : {"v_head.", "medusa_head."})
     leaveOut(prefix, "a head that the model's class does not have", "");
+  // A classifier scores the mean of the patches.
+  if (std::string_view(chosen.name) == "SiglipForImageClassification")
+    leaveOut("vision_model.head.",
+             "a pooling that the model's class does not have", "");
   if (chosen.head == Head::LanguageModel)
     for (const char *prefix : {"score.", "classifier.", "qa_outputs."})
       leaveOut(prefix, "a head that the model's class does not have", "");

@@ -173,6 +173,7 @@ std::optional<WeightSource> LayerParser::parseSource(const Value &value,
     source.begin = *begin;
     source.end = *end;
   }
+  source.scale = object.number("scale", 1);
   source.count = object.integer("count", 1).value_or(1);
   source.stride = object.integer("every", 0).value_or(0);
   if (object.has("count") != object.has("every"))
@@ -525,7 +526,8 @@ Block LayerParser::parseBlock(const Object &object) {
   for (const char *key : {"attention", "mamba", "short_conv", "delta_rule"}) {
     if (!object.has(key))
       continue;
-    if (mixer)
+    bool beside = key == std::string("mamba") && object.has("attention");
+    if (mixer && !beside)
       object.error(key, "takes the place of '" + std::string(mixer) +
                             "'; a block has one of them");
     mixer = key;

@@ -120,9 +120,17 @@ void LayerParser::parseLatent(const Object &object, const Object &options,
   if (object.has("kv_heads"))
     object.error("kv_heads", "latent attention has a key of its own for every "
                              "head, made of what is cached");
-  if (!attention.rope && !object.has("rope"))
+  if (!options.has("shared") && !object.has("rope"))
     object.missing("rope", "the turned channels of latent attention");
+  if (options.has("shared") && object.has("rope"))
+    options.error("shared", "is what 'rope' says with its 'channels'");
   int64_t turned = attention.rope ? attention.rope->channels : 0;
+  if (options.has("shared"))
+    turned = options.integer("shared", std::nullopt).value_or(0);
+  if (!attention.rope && attention.headDim && turned >= attention.headDim)
+    options.error("shared", "leaves nothing of the " +
+                                std::to_string(attention.headDim) +
+                                " channels of a head");
   if (attention.rope && attention.headDim && turned >= attention.headDim)
     object.error("rope", "turns all " + std::to_string(attention.headDim) +
                              " channels of a head; latent attention needs "

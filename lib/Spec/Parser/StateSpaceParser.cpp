@@ -84,6 +84,14 @@ DeltaRule LayerParser::parseDeltaRule(const Object &object) {
   rule.eps = object.number("eps", rule.eps);
   if (rule.eps < 0)
     object.error("eps", "must not be negative");
+  rule.channelSteps = object.boolean("channel_steps", false);
+  rule.stepRank = object.get("step_rank")
+                      ? object.integer("step_rank", std::nullopt).value_or(0)
+                      : 0;
+  rule.gateRank = object.get("gate_rank")
+                      ? object.integer("gate_rank", std::nullopt).value_or(0)
+                      : 0;
+  rule.gateActivation = object.choice("gate_activation", rule.gateActivation);
   if (auto norm = object.object("norm")) {
     rule.norm = parseNorm(*norm, std::nullopt, NormKind::RMSNorm);
   } else {

@@ -92,8 +92,16 @@ Slice LayerParser::parseSlice(const Object &object) {
 Concat LayerParser::parseConcat(const Object &object) {
   Concat concat;
   concat.source = object.string("source");
-  bool known = needTokens(object);
   const Layer *source = findSource(object);
+  if (pooled && width) {
+    if (source && (!source->pooled || source->width == 0))
+      object.error("source", "gives no vector for each sequence, as the stream "
+                             "does");
+    else if (source)
+      *width += source->width;
+    return concat;
+  }
+  bool known = needTokens(object);
   if (known && source) {
     if (source->pooled || source->width == 0)
       object.error("source", "gives no tokens [batch, tokens, width]");

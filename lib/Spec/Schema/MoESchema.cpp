@@ -93,6 +93,9 @@ const ObjectType &latentType() {
           {"rank", integer(1), "channels of the compressed row", true},
           {"query_rank", integer(1),
            "queries are compressed to so many channels, too; default not"},
+          {"shared", integer(1),
+           "without 'rope': channels of the key that heads share, which does "
+           "not turn"},
           {"norm", object(normType()),
            "of compressed rows; default an rms_norm"},
       },

@@ -330,6 +330,8 @@ static const ObjectType &weightSourceType() {
            "[begin, end) of the tensor as the layer wants it; default all"},
           {"every", integer(1), "rows from one range to the next of 'count'"},
           {"count", integer(1), "how often the range is taken; default 1"},
+          {"scale", number(),
+           "multiplies the numbers before they are stored; default 1"},
       },
       {},
       {}};

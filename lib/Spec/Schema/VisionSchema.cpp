@@ -57,7 +57,8 @@ const ObjectType &sliceType() {
 const ObjectType &concatType() {
   static const ObjectType type{
       "concat",
-      "Tokens of another result behind those of the stream.",
+      "Tokens of another result behind those of the stream, or the channels "
+      "of a pooled one behind those of a pooled stream.",
       {{"source", string(), "an earlier stream or layer", true}},
       {},
       {}};

@@ -213,9 +213,12 @@ static bool runDeltaRule(Step &step) {
   int64_t batch = v.shape[0], tokens = v.shape[1], channels = v.shape[2];
   int64_t states = op.getLast().getType().getDimSize(1), heads = log.shape[0];
   int64_t width = qs.shape[2], keys = width / states;
-  if (steps.shape != Shape{batch, tokens, heads} ||
-      betas.shape != steps.shape || qs.shape != Shape{batch, tokens, width} ||
-      ks.shape != qs.shape || channels % heads || heads % keys)
+  // A step for each head, or for each row of its memory.
+  int64_t each = steps.shape[2] == heads ? 1 : states;
+  if (steps.shape != Shape{batch, tokens, heads * each} ||
+      betas.shape != Shape{batch, tokens, heads} ||
+      qs.shape != Shape{batch, tokens, width} || ks.shape != qs.shape ||
+      channels % heads || heads % keys)
     return step.machine.illegal(step, "operands have different sizes");
   for (Scalar value : log.data)
     if (value.f > 80)
@@ -242,12 +245,15 @@ static bool runDeltaRule(Step &step) {
       for (int64_t t = b * tokens; t < (b + 1) * tokens; ++t) {
         std::vector<double> q = normed(qs, t * width + key * states),
                             k = normed(ks, t * width + key * states);
-        double dt =
-            activate(Activation::Softplus, steps.data[t * heads + head].f);
-        double keep = std::exp(-std::exp(log.data[head].f) * dt);
+        auto keep = [&](int64_t s) {
+          double dt = activate(Activation::Softplus,
+                               steps.data[(t * heads + head) * each + s].f);
+          return std::exp(-std::exp(log.data[head].f) * dt);
+        };
+        double kept = keep(0);
         double missing = v.data[t * channels + c].f, y = 0;
         for (int64_t s = 0; s < states; ++s) {
-          h[s] *= keep;
+          h[s] *= each == 1 ? kept : keep(s);
           missing -= k[s] * h[s];
         }
         missing *=

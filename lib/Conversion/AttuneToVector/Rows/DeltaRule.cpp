@@ -20,8 +20,9 @@ constexpr int64_t kHeldStates = 128;
 struct Tile : ChannelTile {
   DeltaRuleOp op;
   int64_t states;
-  int64_t head;  ///< channels that share a step and a beta
-  int64_t group; ///< channels that share q and k
+  int64_t head;   ///< channels that share a step and a beta
+  int64_t group;  ///< channels that share q and k
+  bool eachState; ///< of a memory has a step of its own
 
   /// The initial value of a state.
   Value first(KernelBuilder &k, Value state) {
@@ -32,16 +33,17 @@ struct Tile : ChannelTile {
 };
 
 /// A token of the tile. Both passes over the states read each once: the first
-/// one asks the memory for k, before it is decayed, and the second one changes
-/// it and asks for q. q and k are divided by their norms where they have been
-/// added up, so that no tensor of normed ones is made.
+/// one asks the memory for k, and the second one changes it and asks for q. A
+/// memory that decays as a whole does so behind the first pass; where each
+/// state has a step of its own, the first pass decays them. q and k are divided
+/// by their norms where they have been added up, so that no tensor of normed
+/// ones is made.
 struct Token {
   Token(KernelBuilder &k, Tile &tile, Value number, Value rate)
-      : tile(tile), number(number), zero(k.splat(0.0, tile.channels.lanes)) {
-    Value step =
-        emitActivation(k, Activation::Softplus,
-                       tile.ofRuns(k, tile.head, tile.op.getStep(), number));
-    kept = exponential(k, times(k, step, rate));
+      : tile(tile), number(number), rate(rate),
+        zero(k.splat(0.0, tile.channels.lanes)) {
+    if (!tile.eachState)
+      kept = left(k, tile.ofRuns(k, tile.head, tile.op.getStep(), number));
     beta = emitActivation(k, Activation::Sigmoid,
                           tile.ofRuns(k, tile.head, tile.op.getBeta(), number));
   }
@@ -63,6 +65,14 @@ struct Token {
   Value of(KernelBuilder &k, Value from, Value state) {
     return tile.ofState(k, tile.group, tile.states, from, number, state);
   }
+  /// The number of a state as the first pass leaves it.
+  Value decayed(KernelBuilder &k, Value old, Value state) {
+    if (!tile.eachState)
+      return old;
+    Value step = tile.ofState(k, tile.head, tile.states, tile.op.getStep(),
+                              number, state);
+    return times(k, left(k, step), old);
+  }
   Value key(KernelBuilder &k, Value state) {
     return of(k, tile.op.getKey(), state);
   }
@@ -73,7 +83,7 @@ struct Token {
   /// After the first pass: what k, as it stands, is added with.
   void correct(KernelBuilder &k, ValueRange sums) {
     Value norm = inverseNorm(k, sums);
-    Value known = times(k, kept, sums[0]);
+    Value known = kept ? times(k, kept, sums[0]) : sums[0];
     if (norm)
       known = times(k, known, norm);
     Value value = k.load(tile.op.getValue(), {tile.batch, number, tile.column},
@@ -84,7 +94,7 @@ struct Token {
   }
   /// The state behind the token.
   Value next(KernelBuilder &k, Value key, Value old) {
-    return k.fma(key, missing, times(k, kept, old));
+    return k.fma(key, missing, kept ? times(k, kept, old) : old);
   }
   /// The result, written.
   Value finish(KernelBuilder &k, ValueRange sums, Value sequence) {
@@ -98,6 +108,11 @@ struct Token {
   }
 
 private:
+  /// What a step leaves of a number.
+  Value left(KernelBuilder &k, Value step) {
+    return exponential(
+        k, times(k, emitActivation(k, Activation::Softplus, step), rate));
+  }
   Value inverseNorm(KernelBuilder &k, ValueRange sums) {
     auto eps = tile.op.getEps();
     if (!eps)
@@ -109,7 +124,8 @@ private:
   }
 
   Tile &tile;
-  Value number, zero, kept, beta, missing;
+  Value number, rate, zero, beta, missing;
+  Value kept; ///< null if each state has its own
 };
 
 struct LowerDeltaRule final : OpRewritePattern<DeltaRuleOp> {
@@ -123,6 +139,7 @@ struct LowerDeltaRule final : OpRewritePattern<DeltaRuleOp> {
     int64_t states = op.getLast().getType().getDimSize(1);
     int64_t width = op.getQuery().getType().getDimSize(2);
     int64_t heads = op.getALog().getType().getDimSize(0);
+    bool eachState = op.getStep().getType().getDimSize(2) != heads;
     for (int64_t size : {numChannels, states, width, heads})
       if (ShapedType::isDynamic(size))
         return rewriter.notifyMatchFailure(op, "needs static channels, states");
@@ -133,8 +150,12 @@ struct LowerDeltaRule final : OpRewritePattern<DeltaRuleOp> {
         rewriter, op.getLoc(), channels, op.getValue(), op.getResult(),
         op.getLast(),
         [&](KernelBuilder &k, const ChannelTile &part, ValueRange tiles) {
-          Tile tile{part, op, states, numChannels / heads,
-                    numChannels / (width / states)};
+          Tile tile{part,
+                    op,
+                    states,
+                    numChannels / heads,
+                    numChannels / (width / states),
+                    eachState};
           Value log =
               tile.perLane(k, tile.head, [&](KernelBuilder &k, Value at) {
                 return k.loadScalar(op.getALog(), {at});
@@ -161,14 +182,23 @@ private:
         zero, k.dim(tile.op.getValue(), 1), 1, {sequence, states},
         [&](KernelBuilder &k, Value number, ValueRange carried) {
           Token token(k, tile, number, rate);
-          Value states = carried[1];
-          token.correct(
-              k, k.forLoop(zero, numStates, 1, token.start(),
-                           [&](KernelBuilder &k, Value state, ValueRange sums) {
-                             return token.add(
-                                 k, token.key(k, state),
-                                 k.load(states, {state, zero}, lanes), sums);
-                           }));
+          KernelBuilder::Values asks = token.start();
+          asks.push_back(carried[1]);
+          asks = k.forLoop(
+              zero, numStates, 1, asks,
+              [&](KernelBuilder &k, Value state, ValueRange carried) {
+                Value states = carried.back();
+                Value held = token.decayed(
+                    k, k.load(states, {state, zero}, lanes), state);
+                KernelBuilder::Values after = token.add(
+                    k, token.key(k, state), held, carried.drop_back());
+                after.push_back(tile.eachState
+                                    ? k.store(held, states, {state, zero})
+                                    : states);
+                return after;
+              });
+          Value states = asks.pop_back_val();
+          token.correct(k, asks);
           KernelBuilder::Values inits = token.start();
           inits.push_back(states);
           KernelBuilder::Values sums = k.forLoop(
@@ -200,16 +230,18 @@ private:
         zero, k.dim(tile.op.getValue(), 1), 1, carried,
         [&](KernelBuilder &k, Value number, ValueRange carried) {
           Token token(k, tile, number, rate);
-          KernelBuilder::Values sums = token.start();
-          for (int64_t state = 0; state < tile.states; ++state)
-            sums = token.add(k, token.key(k, k.index(state)),
-                             carried[1 + state], sums);
+          KernelBuilder::Values sums = token.start(), held;
+          for (int64_t state = 0; state < tile.states; ++state) {
+            Value at = k.index(state);
+            held.push_back(token.decayed(k, carried[1 + state], at));
+            sums = token.add(k, token.key(k, at), held.back(), sums);
+          }
           token.correct(k, sums);
           sums = token.start();
           KernelBuilder::Values next = {carried[0]};
           for (int64_t state = 0; state < tile.states; ++state) {
             Value at = k.index(state);
-            next.push_back(token.next(k, token.key(k, at), carried[1 + state]));
+            next.push_back(token.next(k, token.key(k, at), held[state]));
             sums = token.add(k, token.query(k, at), next.back(), sums);
           }
           next[0] = token.finish(k, sums, carried[0]);

@@ -121,21 +121,8 @@ static Mamba readStateSpace(Config &config, const LlamaConfig &llama) {
   mamba.states = config.integer("mamba_d_state", 256, 256);
   mamba.kernel = config.integer("mamba_d_conv", 4, 256);
   mamba.inner = config.integer("mamba_expand", 2) * llama.width;
-  if (mamba.inner % mamba.heads)
-    config.error("mamba_n_heads", std::to_string(mamba.heads) +
-                                      " heads do not divide the " +
-                                      std::to_string(mamba.inner) +
-                                      " channels of the state space");
+  readHeadWidth(config, mamba);
   checkGroups(config, "mamba_n_groups", mamba);
-  const Value *dim = config.peek("mamba_d_head");
-  if (dim && dim->isString() && dim->text == "auto")
-    config.ignore({"mamba_d_head"});
-  else if (config.integer("mamba_d_head", mamba.inner / mamba.heads) *
-               mamba.heads !=
-           mamba.inner)
-    config.error("mamba_d_head",
-                 "expected " + std::to_string(mamba.inner / mamba.heads) +
-                     ", the channels of the state space over its heads");
   mamba.convBias = config.flag("mamba_conv_bias", true);
   config.mustBeFalse("mamba_proj_bias", "biases of a state space's projections "
                                         "are not supported");

@@ -86,14 +86,15 @@ static void addDeltaRule(WeightMap &weights, const DeltaRule &rule) {
 }
 
 /// As Qwen2-MoE's, with other defaults.
-static MoE readExperts(Config &config, Activation activation) {
+static MoE readExperts(Config &config, Activation activation, int64_t count,
+                       int64_t active, bool renormalise) {
   MoE moe;
   moe.location = config.locate("num_experts");
-  moe.experts = config.integer("num_experts", 512);
-  moe.active = config.integer("num_experts_per_tok", 10);
+  moe.experts = config.integer("num_experts", count);
+  moe.active = config.integer("num_experts_per_tok", active);
   moe.width = config.integer("moe_intermediate_size", 512);
   moe.activation = activation;
-  moe.router.renormalise = config.flag("norm_topk_prob", true);
+  moe.router.renormalise = renormalise;
   moe.shared =
       SharedExpert{config.integer("shared_expert_intermediate_size", 512),
                    /*gate=*/true};
@@ -155,7 +156,8 @@ std::optional<Model> importQwen3Next(ImportContext &context) {
   if (!next)
     return std::nullopt;
   LlamaConfig &llama = next->llama;
-  MoE moe = readExperts(config, llama.block.ffn->activation);
+  MoE moe = readExperts(config, llama.block.ffn->activation, 512, 10,
+                        config.flag("norm_topk_prob", true));
   int64_t step = config.integer("decoder_sparse_step", 1);
   std::set<int64_t> dense = readDenseLayers(config);
   if (config.hasErrors())
@@ -184,17 +186,13 @@ std::optional<Model> importQwen3Next(ImportContext &context) {
   return buildLlama(context, llama);
 }
 
-/// The text model of Qwen3.5, whose projections are tensors of their own. The
-/// three positions of a text's token are one and the same.
-std::optional<Model> importQwen35(ImportContext &context) {
+/// What the text models of Qwen3.5 share: projections are tensors of their own.
+/// The three positions of a text's token are one and the same.
+static std::optional<NextConfig> readNext35(ImportContext &context,
+                                            const char *name,
+                                            const LlamaDefaults &defaults) {
   Config &config = context.config;
-  LlamaDefaults defaults;
-  defaults.width = 4096;
-  defaults.inner = 12288;
-  defaults.layers = 32;
-  defaults.kvHeads = 4;
-  defaults.vocab = 248320;
-  std::optional<NextConfig> next = readNext(context, "qwen3_5_text", defaults);
+  std::optional<NextConfig> next = readNext(context, name, defaults);
   if (!next)
     return std::nullopt;
   if (!config.flag("attn_output_gate", true))
@@ -202,21 +200,85 @@ std::optional<Model> importQwen35(ImportContext &context) {
   // Layers that predict further tokens are left out; states are f32.
   config.ignore({"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings",
                  "mamba_ssm_dtype"});
-  if (config.hasErrors())
-    return std::nullopt;
-  LlamaConfig &llama = next->llama;
-  llama.kinds.assign(2, llama.block);
-  llama.kinds[1].attention.reset();
-  llama.kinds[1].deltaRule = next->rule;
-  for (bool attends : next->attending)
-    llama.kindOf.push_back(attends ? 0 : 1);
   for (const TensorName &row :
        TensorNames{{"delta_rule.in_proj", "linear_attn.in_proj_qkv"},
                    {"delta_rule.gate", "linear_attn.in_proj_z"},
                    {"delta_rule.beta", "linear_attn.in_proj_b"},
                    {"delta_rule.step.weight", "linear_attn.in_proj_a.weight"}})
-    llama.tensors.push_back(row);
+    next->llama.tensors.push_back(row);
+  return next;
+}
+
+/// Blocks that attend as `llama.block` does, and others with a delta rule.
+static Model buildNext35(ImportContext &context, NextConfig &next) {
+  LlamaConfig &llama = next.llama;
+  llama.kinds.assign(2, llama.block);
+  llama.kinds[1].attention.reset();
+  llama.kinds[1].deltaRule = next.rule;
+  for (bool attends : next.attending)
+    llama.kindOf.push_back(attends ? 0 : 1);
   return buildLlama(context, llama);
+}
+
+std::optional<Model> importQwen35(ImportContext &context) {
+  LlamaDefaults defaults;
+  defaults.width = 4096;
+  defaults.inner = 12288;
+  defaults.layers = 32;
+  defaults.kvHeads = 4;
+  defaults.vocab = 248320;
+  std::optional<NextConfig> next = readNext35(context, "qwen3_5", defaults);
+  if (!next || context.config.hasErrors())
+    return std::nullopt;
+  return buildNext35(context, *next);
+}
+
+/// The tables of experts: one tensor of all, gates above the others, or, where
+/// the checkpoint has these, one of each.
+static void nameExperts(ImportContext &context, LlamaConfig &llama,
+                        int64_t width) {
+  for (const TensorName &row : mixtureTensors("shared_expert"))
+    llama.tensors.push_back(row);
+  std::string first = "layers.0.mlp.experts.0.gate_proj.weight";
+  if (context.checkpoint &&
+      context.checkpoint->find(
+          context.prefixFor("model.", "embed_tokens.weight") + first))
+    return;
+  auto rows = [&](const std::string &role, const char *tensor, int64_t begin,
+                  int64_t end) {
+    WeightSource source;
+    source.tensor = std::string("mlp.experts.{e}.") + tensor;
+    source.begin = begin;
+    source.end = end;
+    llama.weights["moe.experts.{e}." + role + ".weight"] = {source};
+  };
+  rows("gate", "gate_up_proj", 0, width);
+  rows("up", "gate_up_proj", width, 2 * width);
+  rows("down", "down_proj", 0, -1);
+}
+
+/// Experts in every layer, whose weights always sum to 1, and a shared one with
+/// a gate.
+std::optional<Model> importQwen35MoE(ImportContext &context) {
+  Config &config = context.config;
+  LlamaDefaults defaults;
+  defaults.width = 2048;
+  defaults.inner = 5632; // which no layer has
+  defaults.layers = 40;
+  defaults.kvHeads = 2;
+  defaults.vocab = 248320;
+  std::optional<NextConfig> next = readNext35(context, "qwen3_5_moe", defaults);
+  if (!next)
+    return std::nullopt;
+  Block &block = next->llama.block;
+  MoE moe = readExperts(config, block.ffn->activation, 256, 8,
+                        /*renormalise=*/true);
+  if (config.hasErrors())
+    return std::nullopt;
+  block.ffn.reset();
+  block.moe = moe;
+  nameExperts(context, next->llama, moe.width);
+  return buildNext35(context, *next);
 }
 
 } // namespace attune::hf

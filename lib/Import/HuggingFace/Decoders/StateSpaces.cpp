@@ -29,6 +29,23 @@ void checkGroups(Config &config, const char *groupsKey, const Mamba &mamba) {
                                 std::to_string(mamba.heads) + " heads");
 }
 
+void readHeadWidth(Config &config, const Mamba &mamba) {
+  if (mamba.inner % mamba.heads)
+    config.error("mamba_n_heads", std::to_string(mamba.heads) +
+                                      " heads do not divide the " +
+                                      std::to_string(mamba.inner) +
+                                      " channels of the state space");
+  const Value *dim = config.peek("mamba_d_head");
+  if (dim && dim->isString() && dim->text == "auto")
+    config.ignore({"mamba_d_head"});
+  else if (config.integer("mamba_d_head", mamba.inner / mamba.heads) *
+               mamba.heads !=
+           mamba.inner)
+    config.error("mamba_d_head",
+                 "expected " + std::to_string(mamba.inner / mamba.heads) +
+                     ", the channels of the state space over its heads");
+}
+
 WeightMap headWeights(const Mamba &mamba, const std::string &at) {
   int64_t end = mamba.inner + numConvolved(mamba);
   return {{"mamba.in_proj.weight", {{at + "in_proj.weight", false, 0, end}}},

@@ -19,6 +19,10 @@ void checkStepLimit(Config &config);
 void checkGroups(Config &config, const char *groupsKey,
                  const spec::Mamba &mamba);
 
+/// Reports if the heads do not divide the channels, or "mamba_d_head" says
+/// something else than their quotient.
+void readHeadWidth(Config &config, const spec::Mamba &mamba);
+
 /// Where the weights of a state space of heads are that no table can say:
 /// "in_proj" holds the gate, x, B and C, and below them the steps. `at` is the
 /// mixer's name with a period.

@@ -152,6 +152,22 @@ std::optional<Model> importClip(ImportContext &context) {
     clip.similarity("logits_per_text", "text_embeds", "image_embeds", space);
     return builder.take();
   }
+  if (builder.is("ForImageClassification")) {
+    config.ignore(
+        {"logit_scale_init_value", "initializer_factor", "projection_dim"});
+    const Value *keys = findTower(config, "vision_config");
+    findTower(config, "text_config"); // of the tower that is left out
+    if (!keys) {
+      config.error("vision_config", "expected the keys of the image tower");
+      return std::nullopt;
+    }
+    Config visionConfig = config.inner(*keys, "vision_config");
+    int64_t width = clip.vision(visionConfig, "batch");
+    visionConfig.finish("the vision tower of CLIP");
+    if (!config.hasErrors())
+      classifyPatches(builder, "vision", width, /*before=*/1);
+    return builder.take();
+  }
   int64_t space = config.integer("projection_dim", 512);
   bool isText =
       builder.is("CLIPTextModel") || builder.is("CLIPTextModelWithProjection");

@@ -11,6 +11,23 @@ namespace attune::hf {
 
 using namespace spec;
 
+/// Scores of what the class token says beside the mean of all patches.
+static void classify(EncoderBuilder &builder, int64_t width) {
+  StreamBuilder patches(builder.config, "", width);
+  patches.add("classifier.patches", "hidden_size", Slice{1, 0});
+  Pool mean;
+  mean.kind = PoolKind::Mean;
+  patches.add("classifier.mean", "hidden_size", mean).pooled = true;
+  builder.finish("patches", "encoder", std::move(patches));
+  StreamBuilder head(builder.config, "", width);
+  EncoderBuilder::pool(head, "classifier.class");
+  head.add("classifier.both", "hidden_size", Concat{"patches"}, 2 * width)
+      .pooled = true;
+  EncoderBuilder::dense(head, "classifier", builder.config.labels());
+  builder.finish("classifier", "encoder", std::move(head));
+  builder.output("logits", "classifier");
+}
+
 /// Patches, a class token, positions that serve images of every size, and
 /// blocks whose sublayers' results are scaled channel by channel.
 std::optional<Model> importDinov2(ImportContext &context) {
@@ -90,6 +107,10 @@ std::optional<Model> importDinov2(ImportContext &context) {
        {"layer_scale2", "layer_scale2.lambda1"}});
   stream.norm("layernorm", block.norm);
   builder.finish("encoder", "pixel_values", std::move(stream));
+  if (builder.is("ForImageClassification")) {
+    classify(builder, sizes.width);
+    return builder.take();
+  }
   builder.output("last_hidden_state", prefix + "layernorm");
   StreamBuilder pooled(config, prefix, sizes.width);
   EncoderBuilder::pool(pooled, "pooled");

@@ -56,7 +56,8 @@ public:
 
   /// The streams "vision" (normed) and "vision_pooled": what one learned query
   /// reads of all patches. Gives the width.
-  int64_t vision(Config &config, const std::string &batch) {
+  int64_t vision(Config &config, const std::string &batch,
+                 bool classifies = false) {
     EncoderSizes sizes = readEncoderSizes(
         config, {768, 12, 12, 3072, 1e-6, Activation::GeluTanh},
         "gelu_pytorch_tanh");
@@ -84,7 +85,7 @@ public:
                   block, towerTensors());
     stream.norm("post_layernorm", block.norm);
     builder.finish("vision", "pixel_values", std::move(stream));
-    if (hasHead)
+    if (hasHead && !classifies)
       pool(config, block);
     return sizes.width;
   }
@@ -183,6 +184,22 @@ std::optional<Model> importSiglip(ImportContext &context) {
     siglip.normed("image_embeds", "vision_pooled", space);
     siglip.similarity("logits_per_image", "image_embeds", "text_embeds", space);
     siglip.similarity("logits_per_text", "text_embeds", "image_embeds", space);
+    return builder.take();
+  }
+  if (builder.is("ForImageClassification")) {
+    config.ignore({"initializer_factor"});
+    const Value *keys = findTower(config, "vision_config");
+    if (!keys) {
+      config.error("vision_config", "expected the keys of the image tower");
+      return std::nullopt;
+    }
+    findTower(config, "text_config"); // of the tower that is left out
+    Config visionConfig = config.inner(*keys, "vision_config");
+    // The learned query is passed over.
+    int64_t width = siglip.vision(visionConfig, "batch", /*classifies=*/true);
+    visionConfig.finish("the vision tower of SigLIP");
+    if (!config.hasErrors())
+      classifyPatches(builder, "vision", width, /*before=*/0);
     return builder.take();
   }
   bool isText = builder.is("SiglipTextModel");

@@ -57,4 +57,17 @@ Conv patches(int64_t channels, int64_t width, int64_t patch) {
   return conv;
 }
 
+void classifyPatches(EncoderBuilder &builder, const char *from, int64_t width,
+                     int64_t before) {
+  StreamBuilder head(builder.config, "", width);
+  if (before)
+    head.add("classifier.patches", "", Slice{before, 0});
+  Pool mean;
+  mean.kind = PoolKind::Mean;
+  head.add("classifier.mean", "", mean).pooled = true;
+  EncoderBuilder::dense(head, "classifier", builder.config.labels());
+  builder.finish("classifier", from, std::move(head));
+  builder.output("logits", "classifier");
+}
+
 } // namespace attune::hf

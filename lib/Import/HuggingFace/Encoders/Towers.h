@@ -26,6 +26,10 @@ const spec::Value *findTower(Config &config, const char *key);
 /// Patches of images [batch, channels, size, size], as tokens of this width.
 spec::Conv patches(int64_t channels, int64_t width, int64_t patch);
 
+/// Scores of the mean of the tokens of `from` behind the first `before`.
+void classifyPatches(EncoderBuilder &builder, const char *from, int64_t width,
+                     int64_t before);
+
 } // namespace attune::hf
 
 #endif // ATTUNE_LIB_IMPORT_HUGGINGFACE_ENCODERS_TOWERS_H
