@@ -512,6 +512,8 @@ std::string chosenKey(WeightOp weight, int64_t layer, int64_t part) {
         << source.tensor << (source.transposed ? "^T[" : "[")
         << source.begin + shift << ':' << source.end << ':' << source.stride
         << ':' << source.count << ']';
+    if (source.scale != 1)
+      llvm::raw_string_ostream(key) << '*' << source.scale;
   }
   return key;
 }
