@@ -623,7 +623,7 @@ LogicalResult EntryImporter::createTurns(size_t number,
 LogicalResult EntryImporter::importCalls(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   Location at = loc(layer.location);
-  SmallVector<Turn> turns;
+  SmallVector<Turn, 4> turns;
   if (failed(createTurns(number, turns)))
     return failure();
 
