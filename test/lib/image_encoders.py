@@ -229,14 +229,12 @@ def dinov2(run, gated):
                     {"pixel_values": pixel_input(pixels)},
                     {"last_hidden_state": states,
                      "pooler_output": [x[0] for x in states]})
-        run.flags = kept + [
-            f"--dim=dinov2.{tokens}.places_and_1={len(places)}"]
+        run.flags = kept
         run.compare(f"{labels[gated]}_classifier_{height}x{width}", classified,
                     {"pixel_values": pixel_input(pixels)},
                     {"logits": scores.apply("classifier", [
                         x[0] + [sum(c) / (len(x) - 1) for c in zip(*x[1:])]
                         for x in states])})
-        run.flags = kept
 
 
 def main():
