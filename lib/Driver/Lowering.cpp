@@ -55,7 +55,7 @@ Lowering::Lowering(const Options &options, Report &report,
     pipeline.quantize = source.quantize->words();
   else if (!source.stored.empty())
     pipeline.quantize = {"stored"};
-  pipeline.exactActivations = options.exactActivations;
+  pipeline.exactActivations = options.exactActivations.value_or(false);
   if (source.lowRank)
     pipeline.lowRank = source.lowRank->words();
   pipeline.ranks = source.ranks;

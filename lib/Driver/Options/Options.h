@@ -87,7 +87,7 @@ struct Options {
   /// Set: matrices are kept in few bits.
   std::optional<QuantizationRules> quantize;
   /// What such matrices multiply is not rounded to bytes.
-  bool exactActivations = false;
+  std::optional<bool> exactActivations; ///< unset: as the target has them
   /// Set: matrices become products of two.
   std::optional<LowRankRules> lowRank;
   std::optional<spec::KvCache> kvCache;

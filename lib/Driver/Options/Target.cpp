@@ -258,6 +258,12 @@ static bool pickMachine(Options &options, std::string &problem) {
     if (!pickWord("--gpu", options.gpu, words, problem))
       return false;
   }
+  if (options.exactActivations == false && !gpus.empty()) {
+    problem = "--activations=bytes is for CPUs; --target=" +
+              options.backend->getName().str() +
+              " multiplies activations as they are: leave it out";
+    return false;
+  }
   if (options.kvCache.value_or(spec::KvCache::Full) != spec::KvCache::Full &&
       !gpus.empty()) {
     problem = "--kv-cache=int8 and fp8 are for CPUs; for --target=" +
