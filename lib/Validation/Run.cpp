@@ -275,7 +275,7 @@ static std::optional<Outputs> runOn(Machine &machine, FunctionOpInterface func,
   }
   for (auto [output, batch] : llvm::zip(outputs, signature.batches))
     output.batch = batch;
-  for (auto [number, name] : signature.written)
+  for (const auto &[number, name] : signature.written)
     add(name, roles[first + number].type, bound[first + number]);
   return outputs;
 }
