@@ -45,34 +45,50 @@ LogicalResult HeadFlow::markCaches(func::FuncOp, StringRef, unsigned) {
   return success();
 }
 
+FailureOr<SmallVector<Value>> valuesOfArgument(ModuleOp module,
+                                               BlockArgument argument) {
+  Operation *parent = argument.getOwner()->getParentOp();
+  unsigned number = argument.getArgNumber();
+  if (auto loop = dyn_cast<scf::ForOp>(parent)) {
+    if (number == 0)
+      return failure();
+    unsigned carried = number - 1;
+    auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+    return SmallVector<Value>{loop.getInitArgs()[carried],
+                              yield.getOperand(carried),
+                              loop.getResult(carried)};
+  }
+  auto func = dyn_cast<func::FuncOp>(parent);
+  if (!func)
+    return failure();
+  SmallVector<Value> values;
+  if (func->hasAttr("attune.entry"))
+    return values;
+  auto uses = func.getSymbolUses(module);
+  for (SymbolTable::SymbolUse use : *uses)
+    if (auto call = dyn_cast<func::CallOp>(use.getUser()))
+      values.push_back(call.getOperand(number));
+  return values;
+}
+
 LogicalResult HeadFlow::followArgument(BlockArgument argument) {
   Operation *parent = argument.getOwner()->getParentOp();
   unsigned kind = marked.lookup(argument);
   unsigned number = argument.getArgNumber();
-  if (auto loop = dyn_cast<scf::ForOp>(parent)) {
-    if (number == 0)
-      return refuse(loop);
-    unsigned carried = number - 1;
-    auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
-    return success(succeeded(mark(loop.getInitArgs()[carried], kind)) &&
-                   succeeded(mark(yield.getOperand(carried), kind)) &&
-                   succeeded(mark(loop.getResult(carried), kind)));
-  }
-  auto func = dyn_cast<func::FuncOp>(parent);
-  if (!func)
+  FailureOr<SmallVector<Value>> values = valuesOfArgument(module, argument);
+  if (failed(values))
     return refuse(parent);
-  if (func->hasAttr("attune.entry")) {
+  auto func = dyn_cast<func::FuncOp>(parent);
+  if (func && func->hasAttr("attune.entry")) {
     auto use = func.getArgAttrOfType<StringAttr>(number, "attune.kind");
     if (use && use.getValue() == "cache")
       return markCaches(
           func, func.getArgAttrOfType<StringAttr>(number, "attune.name"), kind);
     return func.emitError("an input of the model would have to be ") << verb;
   }
-  auto uses = func.getSymbolUses(module);
-  for (SymbolTable::SymbolUse use : *uses)
-    if (auto call = dyn_cast<func::CallOp>(use.getUser()))
-      if (failed(mark(call.getOperand(number), kind)))
-        return failure();
+  for (Value value : *values)
+    if (failed(mark(value, kind)))
+      return failure();
   return success();
 }
 

@@ -16,6 +16,12 @@
 
 namespace attune {
 
+/// The values that a block argument stands for: what callers give, or of a loop
+/// the value that it begins with, the one that a turn gives and the result.
+/// There are none for an argument of an entry. Fails for other arguments.
+mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+valuesOfArgument(mlir::ModuleOp module, mlir::BlockArgument argument);
+
 /// Follows heads from the projection that makes them to the one that merges
 /// them, and through caches, loops and calls; what has heads gets fewer of
 /// them. Who derives from this says how many, and changes the projections.

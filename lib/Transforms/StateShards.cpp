@@ -7,6 +7,8 @@
 
 #include "StateShards.h"
 
+#include "HeadFlow.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -126,31 +128,21 @@ LogicalResult StateShards::cutProjection(LinearOp linear,
 LogicalResult StateShards::followArgument(BlockArgument argument,
                                           const Ranges &ranges) {
   Operation *parent = argument.getOwner()->getParentOp();
-  unsigned number = argument.getArgNumber();
-  if (auto loop = dyn_cast<scf::ForOp>(parent)) {
-    if (number == 0)
-      return refuse(loop);
-    unsigned carried = number - 1;
-    auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
-    return success(succeeded(mark(loop.getInitArgs()[carried], ranges)) &&
-                   succeeded(mark(yield.getOperand(carried), ranges)) &&
-                   succeeded(mark(loop.getResult(carried), ranges)));
-  }
-  auto func = dyn_cast<func::FuncOp>(parent);
-  if (!func)
+  FailureOr<SmallVector<Value>> values = valuesOfArgument(module, argument);
+  if (failed(values))
     return refuse(parent);
-  if (func->hasAttr("attune.entry")) {
-    auto use = func.getArgAttrOfType<StringAttr>(number, "attune.kind");
+  auto func = dyn_cast<func::FuncOp>(parent);
+  if (func && func->hasAttr("attune.entry")) {
+    auto use = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                 "attune.kind");
     return use && use.getValue() == "cache"
                ? success()
                : func.emitError("an input of the model would have to be cut "
                                 "by heads among ranks");
   }
-  auto uses = func.getSymbolUses(module);
-  for (SymbolTable::SymbolUse use : *uses)
-    if (auto call = dyn_cast<func::CallOp>(use.getUser()))
-      if (failed(mark(call.getOperand(number), ranges)))
-        return failure();
+  for (Value value : *values)
+    if (failed(mark(value, ranges)))
+      return failure();
   return success();
 }
 
