@@ -145,7 +145,8 @@ LogicalResult WeightOp::verify() {
   // W2
   for (auto source : getSources().getAsRange<WeightSourceAttr>())
     if (getStacked() && !source.getTensor().contains("{i}") &&
-        !source.getTensor().contains("{i+"))
+        !source.getTensor().contains("{i+") &&
+        !source.getTensor().contains("{i="))
       return emitOpError("is stacked over ")
              << type.getDimSize(0) << " layers, but its source '"
              << source.getTensor() << "' does not say {i}";

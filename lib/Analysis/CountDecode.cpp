@@ -70,7 +70,7 @@ void Counter::countDecode(const Attention &attention, double repeat) {
   }
   if (attention.linear) {
     double sums = static_cast<double>(attention.headDim) *
-                  static_cast<double>(attention.valueDim + 1);
+                  static_cast<double>(numSums(attention));
     double heads = static_cast<double>(attention.heads + attention.kvHeads);
     decode.flops += repeat * 2 * here.batch * heads * sums;
     decode.bytes += repeat * 2 * here.batch *

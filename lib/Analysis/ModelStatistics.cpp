@@ -183,7 +183,8 @@ void Counter::countAttention(const std::string &prefix,
   double pairs =
       here.batch * heads * visiblePairs(attention, here.tokens, keys.tokens);
   if (attention.linear)
-    addFlops(prefix + "sums", 2 * headDim * (valueDim + 1) *
+    addFlops(prefix + "sums", 2 * headDim *
+                                  static_cast<double>(numSums(attention)) *
                                   (tokens() * heads + sourceTokens * kvHeads));
   else
     addFlops(prefix + "scores", 2 * pairs * (headDim + valueDim));
@@ -197,6 +198,14 @@ void Counter::countAttention(const std::string &prefix,
     // Distances are the same for all sequences of a batch.
     addFlops(prefix + "r", 2 * here.tokens * channels * heads * headDim +
                                2 * pairs * headDim);
+  }
+  if (const auto &form = attention.disentangled) {
+    // Rows are the same for all sequences of a batch.
+    double rows = 2 * static_cast<double>(form->span);
+    double sides =
+        (form->contentToPosition ? 1 : 0) + (form->positionToContent ? 1 : 0);
+    addFlops(prefix + "positions",
+             2 * rows * sides * heads * headDim * (channels + tokens()));
   }
   double projected = 2 * tokens() * heads * valueDim * channels;
   if (attention.gate)
@@ -212,8 +221,9 @@ void Counter::countAttention(const std::string &prefix,
       std::max(current.scoreBytes,
                here.batch * heads * here.tokens * scored * sizeOf(model.dtype));
   if (attention.linear && attention.causal != Causal::None)
-    current.cacheBytes += static_cast<double>(current.repeat) * here.batch *
-                          kvHeads * headDim * (valueDim + 1) * activationSize;
+    current.cacheBytes +=
+        static_cast<double>(current.repeat) * here.batch * kvHeads * headDim *
+        static_cast<double>(numSums(attention)) * activationSize;
   else if (!attention.source.empty())
     current.cacheBytes += static_cast<double>(current.repeat) * sourceTokens *
                           kvChannels * sizeOf(model.dtype);
@@ -238,7 +248,8 @@ void Counter::countBare(const Attention &attention) {
   double headDim = static_cast<double>(attention.headDim);
   double valueDim = static_cast<double>(attention.valueDim);
   if (attention.linear) {
-    addFlops("sums", 2 * batch * headDim * (valueDim + 1) *
+    addFlops("sums", 2 * batch * headDim *
+                         static_cast<double>(numSums(attention)) *
                          (queries * heads + keys * kvHeads));
   } else {
     addFlops("scores", 2 * batch * heads *

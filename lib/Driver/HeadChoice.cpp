@@ -86,12 +86,13 @@ struct Repeat {
   std::vector<KeptHeads> kept;
   bool loses = false;
 
-  bool isLike(const Repeat &other) const {
-    for (size_t i = 0; i < kept.size(); ++i)
-      if (kept[i].queries.size() != other.kept[i].queries.size() ||
-          kept[i].keys.size() != other.kept[i].keys.size())
-        return false;
-    return true;
+  /// How many heads are kept: repeats of which that differs are stored apart.
+  std::string counts() const {
+    std::string text;
+    for (const KeptHeads &heads : kept)
+      text += std::to_string(heads.queries.size()) + "/" +
+              std::to_string(heads.keys.size()) + " ";
+    return text;
   }
 };
 } // namespace
@@ -165,6 +166,10 @@ bool Pruner::plan(const spec::Layer &layer, int64_t number, Repeat &repeat) {
     if (!gone.empty() && attention.latent)
       why = "its heads share compressed rows (latent attention), which are not "
             "pruned yet";
+    else if (!gone.empty() && attention.linear && attention.linear->fading)
+      why = "its heads' results are normed together";
+    else if (!gone.empty() && attention.disentangled)
+      why = "its heads have scores of positions, which are not pruned yet";
     std::optional<KeptHeads> kept;
     if (why.empty())
       kept = keepHeads(attention.heads, attention.kvHeads, gone, why);
@@ -202,11 +207,12 @@ bool Pruner::prune(spec::Stream &stream, spec::Stream &counted) {
         return false;
     for (int64_t begin = 0, end = 0; begin < layer.repeat; begin = end) {
       while (end < layer.repeat &&
-             repeats[size_t(end)].isLike(repeats[size_t(begin)]))
+             repeats[size_t(end)].counts() == repeats[size_t(begin)].counts())
         ++end;
       layers.push_back(begin == 0 && end == layer.repeat
                            ? layer
                            : takeRepeats(layer, begin, end));
+      layers.back().apart += repeats[size_t(begin)].counts();
       counted.layers.push_back(layers.back());
       bool byLayer = false;
       forEach(layer, [&](const spec::Attention &attention, StringRef) {

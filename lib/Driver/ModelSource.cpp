@@ -15,6 +15,7 @@
 #include "attune/Import/Tokenizers.h"
 #include "attune/Spec/Json.h"
 #include "attune/Spec/Taps.h"
+#include "attune/Support/TensorNames.h"
 #include "attune/Target/Backend.h"
 #include "attune/Weights/Checkpoint.h"
 #include "attune/Weights/GgufFile.h"
@@ -257,6 +258,30 @@ static void checkAdapter(const Options &options, StringRef folder,
                       folder.str());
 }
 
+/// Layers of which a folder has some tensors quantized and others not are kept
+/// apart: one stack of weights has one form, which would be the larger one.
+static void tellStoredApart(ModelSource &source) {
+  auto isStored = [&](const spec::Layer &layer, const spec::WeightRole &role,
+                      int64_t repeat, int64_t part) {
+    return llvm::all_of(
+        spec::resolveWeight(layer, role.role),
+        [&](const spec::WeightSource &piece) {
+          return source.stored.count(substitutePart(
+              substituteLayer(piece.tensor, layer.first + repeat), part));
+        });
+  };
+  for (spec::Stream &stream : source.model->streams)
+    for (spec::Layer &layer : stream.layers)
+      for (const spec::WeightRole &role : spec::weightRoles(layer)) {
+        bool all = role.columns > 0;
+        for (int64_t i = 0; all && i < layer.repeat; ++i)
+          for (int64_t part = 0; all && part < role.parts; ++part)
+            all = isStored(layer, role, i, part);
+        if (all)
+          layer.apart += role.role + " ";
+      }
+}
+
 static std::optional<ModelSource> readModel(const Options &options,
                                             DiagnosticEngine &diags) {
   ModelSource source;
@@ -311,6 +336,8 @@ static std::optional<ModelSource> readModel(const Options &options,
     source.leftOut = imported->leftOut;
     if (!random)
       source.stored = std::move(imported->stored);
+    if (!source.stored.empty())
+      tellStoredApart(source);
     if (!gguf && !random) {
       if (!source.checkpointPath.empty())
         checkAdapter(options, source.folder, diags);

@@ -96,7 +96,8 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
       return modulated(
           loc(block.modulation->location), x, read, columns, numSublayers++,
           [&](Value changed) { return sublayer(changed, Value(), 1); });
-    Value from = block.residualOfNorm ? read : x;
+    Value from = addScaled(loc(layer.location), /*x=*/Value(),
+                           block.residualOfNorm ? read : x, block.inputScale);
     if (read && block.layerScale)
       return addScaledChannels(role, from, sublayer(read, Value(), 1),
                                block.residualScale);

@@ -8,6 +8,7 @@
 #ifndef ATTUNE_LIB_IMPORT_ENTRYIMPORTER_H
 #define ATTUNE_LIB_IMPORT_ENTRYIMPORTER_H
 
+#include "EqualLayers.h"
 #include "LayerImporter.h"
 #include "attune/Import/ImportSpec.h"
 #include "attune/Import/PositionMath.h"
@@ -28,6 +29,7 @@ struct ModuleImport {
   mlir::Type storage;
   /// Symbol prefix of each layer of each stream, unique in the module.
   std::vector<std::vector<std::string>> symbols;
+  std::vector<EqualLayers> equal; ///< of each stream
   DiagnosticEngine &diags;
   /// The names of the dimensions of each stream's result, once an entry was
   /// built.
@@ -53,6 +55,7 @@ struct NamedTensor {
 struct StreamState {
   const spec::Stream &spec;
   const std::vector<std::string> &symbols;
+  const EqualLayers &equal;
   /// The inputs that hide padding and number the tokens. For an input called
   /// "decoder_input_ids" these are "decoder_attention_mask" and
   /// "decoder_position_ids", as Hugging Face calls them.
@@ -189,10 +192,13 @@ private:
                      int64_t columns);
   mlir::LogicalResult importCalls(size_t number);
   mlir::Value tiedTable(const spec::Linear &head, const spec::Layer &layer);
-  /// The function of one repeat of layer `number`; `variant` counts the
-  /// different blocks of a cycle.
+  /// A function of a layer's, and which block of its cycle it is.
+  struct MadeBlock {
+    std::string text;
+    mlir::func::FuncOp callee;
+  };
   mlir::func::FuncOp createBlock(size_t number, const spec::Layer &layer,
-                                 size_t variant);
+                                 const std::string &text);
   /// A block that a repeat calls, and what it reads.
   struct Turn {
     mlir::func::FuncOp callee;
@@ -285,6 +291,8 @@ private:
   mlir::Value hiddenStates;
   int64_t numHidden = 0, totalHidden = 0;
   std::vector<AskedMap> maps;
+  /// By the number of the first of equal layers.
+  std::map<size_t, std::vector<MadeBlock>> madeBlocks;
 };
 
 } // namespace attune

@@ -328,6 +328,11 @@ static SmallVector<CacheRole> cachesOf(const spec::Attention &attention,
              true,
              false,
              ring}};
+  if (attention.linear && attention.linear->fading)
+    return {{0,
+             "sums",
+             repeat,
+             {fixed(keyDim), fixed(attention.heads * valueDim)}}};
   if (attention.linear)
     return {{0, "sums", repeat, {heads, fixed(keyDim), fixed(valueDim + 1)}}};
   return {{0, "k", repeat, {heads, rows, fixed(keyDim)}, true, true, ring},
@@ -365,9 +370,13 @@ static SmallVector<CacheRole> cachesOfRing(const spec::Layer &layer,
 }
 
 /// Those of a layer, some for each ring that repeats of it have, which are in
-/// order. If a cycle has several, the caches have their names.
-static SmallVector<CacheRole> cachesOf(const spec::Model &model,
-                                       const spec::Layer &layer) {
+/// order. If a cycle has several, the caches have their names. Equal layers
+/// have theirs with the first of them.
+static SmallVector<CacheRole>
+cachesOf(const spec::Model &model, const StreamState &stream, size_t number) {
+  if (stream.equal.firstOf(number) != number)
+    return {};
+  const spec::Layer &layer = stream.equal.wholeOf(number);
   std::vector<int64_t> rings = spec::ringsOf(model, layer);
   std::map<int64_t, int64_t> repeats;
   for (int64_t i = 0; i < layer.repeat; ++i)
@@ -436,7 +445,7 @@ void EntryImporter::addCaches() {
   bool batched = kind == EntryKind::DecodeBatch;
   for (size_t n = 0; n < stream->spec.layers.size(); ++n) {
     const spec::Layer &layer = stream->spec.layers[n];
-    for (const CacheRole &role : cachesOf(model, layer)) {
+    for (const CacheRole &role : cachesOf(model, *stream, n)) {
       std::vector<spec::Dim> shape = {{role.count, ""}, first->shape[0]};
       SmallVector<int64_t> sizes = {role.count, ShapedType::kDynamic};
       // All that a sequence has is in one piece, which @decode takes alone.
@@ -562,7 +571,7 @@ LogicalResult EntryImporter::createFunction() {
   }
   size_t next = 0;
   for (size_t n = 0; decode && n < stream->spec.layers.size(); ++n)
-    for (const CacheRole &role : cachesOf(model, stream->spec.layers[n]))
+    for (const CacheRole &role : cachesOf(model, *stream, n))
       caches[{n, role.repeatsOf}][role.slot] = cacheArguments[next++];
   for (size_t n = 0; decode && n < stream->spec.layers.size(); ++n)
     if (getCrossAttention(stream->spec.layers[n]))
@@ -621,7 +630,7 @@ LogicalResult EntryImporter::finish() {
       addResult("output", "logits", {logits, {state.shape[0], state.shape[2]}});
     }
     for (size_t n = 0; n < stream->spec.layers.size(); ++n) {
-      for (const CacheRole &role : cachesOf(model, stream->spec.layers[n])) {
+      for (const CacheRole &role : cachesOf(model, *stream, n)) {
         std::string name = stream->symbols[n] + "." + role.name;
         auto argument = llvm::find_if(arguments, [&](const Argument &a) {
           return a.kind == "cache" && a.name == name;

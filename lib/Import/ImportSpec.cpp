@@ -256,8 +256,12 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
       ModuleOp::create(toLocation(&context, stream.location));
   describe(*module, model);
   WeightTable weights(*module, storage, diags);
-  ModuleImport shared = {
-      model, options, *module, weights, storage, makeSymbols(model), diags, {}};
+  std::vector<EqualLayers> equal;
+  for (size_t i = 0; i < model.streams.size(); ++i)
+    equal.emplace_back(model, i);
+  ModuleImport shared = {model,   options, *module,
+                         weights, storage, makeSymbols(model),
+                         equal,   diags,   {}};
   if (failed(EntryImporter(shared, EntryKind::Forward).run()))
     return {};
   if (options.decode && canDecode(model)) {

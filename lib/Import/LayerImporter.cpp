@@ -424,8 +424,8 @@ Value LayerImporter::project(
 }
 
 /// Columns from `offset` on as heads.
-static Value splitHeads(OpBuilder &builder, Location loc, Value input,
-                        int64_t heads, int64_t dim, int64_t offset) {
+Value attune::splitHeads(OpBuilder &builder, Location loc, Value input,
+                         int64_t heads, int64_t dim, int64_t offset) {
   auto type = typeOf(input);
   return SplitHeadsOp::create(
       builder, loc,
@@ -487,6 +487,12 @@ bool LayerImporter::projections(const spec::Attention &attention,
     all = clip(attention, project(attention, prefix, "qkv", projections, input,
                                   attention.qkvBias));
     if (!all)
+      return false;
+  }
+  if (attention.disentangled) {
+    operands.bias =
+        positionScores(attention, prefix, all, widthOf(input), projections);
+    if (!operands.bias)
       return false;
   }
   int64_t column = 0;
@@ -644,6 +650,13 @@ Value LayerImporter::attention(const spec::Attention &attention,
     Value result = latentAttention(attention, prefix, input, width, Value());
     return result ? addScaled(at, residual, result, scale) : Value();
   }
+  int64_t merged = attention.heads * valueDimOf(attention);
+  if (attention.linear && attention.linear->fading) {
+    Value sums = fadingSums(attention, prefix, input);
+    return sums ? joinHeads(attention, prefix, input, sums, width, residual,
+                            scale)
+                : Value();
+  }
   AttentionOperands operands;
   bool cross = !attention.source.empty();
   if (!(cross ? crossOperands(attention, prefix, input, operands)
@@ -660,9 +673,16 @@ Value LayerImporter::attention(const spec::Attention &attention,
           : buildAttention(builder, at, attention, operands, decoding,
                            scope.maps, prefix == "cross.", scope.index)
                 .first;
-  int64_t merged = attention.heads * valueDimOf(attention);
   Value joined =
       MergeHeadsOp::create(builder, at, withWidth(input, merged), heads);
+  return joinHeads(attention, prefix, input, joined, width, residual, scale);
+}
+
+Value LayerImporter::joinHeads(const spec::Attention &attention,
+                               StringRef prefix, Value input, Value joined,
+                               int64_t width, Value residual, double scale) {
+  Location at = loc(attention.location);
+  int64_t merged = widthOf(joined);
   if (attention.gate) {
     Value gate = stateProjection(at, (prefix + "gate").str(), input, merged,
                                  attention.qkvBias, Value(),

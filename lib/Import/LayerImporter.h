@@ -141,6 +141,11 @@ LinearAttentionOp buildLinearAttention(mlir::OpBuilder &builder,
                                        mlir::Type resultType,
                                        mlir::Value state = {});
 
+/// `heads` times `dim` columns from `offset` on, as heads.
+mlir::Value splitHeads(mlir::OpBuilder &builder, mlir::Location loc,
+                       mlir::Value input, int64_t heads, int64_t dim,
+                       int64_t offset);
+
 /// The keys that an attention's mask, lengths and blocks hide, as one mask.
 mlir::Value maskOfHidden(mlir::OpBuilder &builder, AttentionOp op);
 
@@ -200,6 +205,12 @@ private:
   /// Queries, keys and values as heads, before rotary positions.
   bool projections(const spec::Attention &attention, llvm::StringRef prefix,
                    mlir::Value input, AttentionOperands &operands);
+  /// What disentangled attention adds to the scaled scores, [batch, heads,
+  /// queries, keys]. `all` are the `projections` of tokens `width` wide.
+  mlir::Value
+  positionScores(const spec::Attention &attention, llvm::StringRef prefix,
+                 mlir::Value all, int64_t width,
+                 llvm::ArrayRef<std::pair<std::string, int64_t>> projections);
   /// The learned score of each head's sink, in f32.
   bool readSinks(const spec::Attention &attention, llvm::StringRef prefix,
                  AttentionOperands &operands);
@@ -234,6 +245,16 @@ private:
   mlir::Value attention(const spec::Attention &attention,
                         llvm::StringRef prefix, mlir::Value input,
                         int64_t width, mlir::Value residual, double scale = 1);
+  /// The heads' results [batch, tokens, channels], gated and projected.
+  mlir::Value joinHeads(const spec::Attention &attention,
+                        llvm::StringRef prefix, mlir::Value input,
+                        mlir::Value joined, int64_t width, mlir::Value residual,
+                        double scale);
+  /// The heads' results of sums that fade, normed.
+  mlir::Value fadingSums(const spec::Attention &attention,
+                         llvm::StringRef prefix, mlir::Value input);
+  /// Logarithms of what the sums of each head fade by: [heads].
+  mlir::Value fadingRates(const spec::Attention &attention);
   mlir::Value ffn(const spec::FFN &ffn, llvm::StringRef prefix,
                   mlir::Value input, int64_t width, mlir::Value residual,
                   double scale = 1);

@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <cmath>
@@ -62,6 +63,14 @@ static Value rows(OpBuilder &builder, Location loc, Value tokens,
   sizes[1] = count;
   return tensor::ExtractSliceOp::create(builder, loc, typeOf(tokens), tokens,
                                         offsets, sizes, strides);
+}
+
+/// Which tokens a mask [batch, 1, 1, tokens] shows: [batch, tokens].
+static Value tokensToKeep(OpBuilder &builder, Location loc, Value mask) {
+  auto type = RankedTensorType::get(
+      {ShapedType::kDynamic, ShapedType::kDynamic}, builder.getI1Type());
+  return tensor::CollapseShapeOp::create(
+      builder, loc, type, mask, ArrayRef<ReassociationIndices>{{0, 1, 2}, {3}});
 }
 
 /// Tokens behind those that the cache kept of them, which then keeps the last.
@@ -122,14 +131,7 @@ Value LayerImporter::cachedConv(Location at, StringRef role, Value x,
       bias ? weight(at, (role + ".bias").str(), channels, 0) : Value();
   if (!taps || (bias && !tapsBias))
     return {};
-  Value keep;
-  if (scope.mask) {
-    auto type = RankedTensorType::get(
-        {ShapedType::kDynamic, ShapedType::kDynamic}, builder.getI1Type());
-    keep = tensor::CollapseShapeOp::create(
-        builder, at, type, scope.mask,
-        ArrayRef<ReassociationIndices>{{0, 1, 2}, {3}});
-  }
+  Value keep = scope.mask ? tokensToKeep(builder, at, scope.mask) : Value();
   OpFoldResult tokens = tensor::getMixedSize(builder, at, x, 1);
   if (scope.convCache)
     x = afterCached(builder, at, x, scope);
@@ -171,18 +173,18 @@ Value LayerImporter::mamba(const spec::Mamba &mamba, StringRef prefix,
                          mamba.bias, residual);
 }
 
-/// The scan of `x` from the cached states, which are replaced.
-static Value scan(OpBuilder &builder, Location at, LayerScope &scope,
-                  Type lastType, Value x, Value step, Value decay, Value b,
-                  Value c, Value skip, Value gate) {
+/// The scan of `x` from the states in `cache`, which are replaced.
+static Value scan(OpBuilder &builder, Location at, const LayerScope &scope,
+                  Value &cache, Type lastType, Value x, Value step, Value decay,
+                  Value b, Value c, Value skip, Value gate) {
   Value before;
-  if (scope.stateCache)
-    before = readState(builder, at, scope.stateCache, scope.index, scope.past);
+  if (cache)
+    before = readState(builder, at, cache, scope.index, scope.past);
   auto scan = SelectiveScanOp::create(builder, at, x.getType(), lastType, x,
                                       step, decay, b, c, skip, gate, before);
-  if (scope.stateCache)
-    scope.stateCache = writeState(builder, at, scope.stateCache, scope.index,
-                                  scope.past, scan.getLast());
+  if (cache)
+    cache =
+        writeState(builder, at, cache, scope.index, scope.past, scan.getLast());
   return scan.getResult();
 }
 
@@ -212,7 +214,8 @@ Value LayerImporter::scanChannels(const spec::Mamba &mamba, StringRef prefix,
                                /*bias=*/true);
   if (!step)
     return {};
-  return scan(builder, at, scope, lastType, x, step, decay, b, c, skip, gate);
+  return scan(builder, at, scope, scope.stateCache, lastType, x, step, decay, b,
+              c, skip, gate);
 }
 
 Value LayerImporter::scanHeads(const spec::Mamba &mamba, StringRef prefix,
@@ -229,8 +232,8 @@ Value LayerImporter::scanHeads(const spec::Mamba &mamba, StringRef prefix,
   Value x = columns(builder, at, convolved, 0, inner);
   Value b = columns(builder, at, convolved, inner, all);
   Value c = columns(builder, at, convolved, inner + all, all);
-  Value y =
-      scan(builder, at, scope, lastType, x, step, decay, b, c, skip, gate);
+  Value y = scan(builder, at, scope, scope.stateCache, lastType, x, step, decay,
+                 b, c, skip, gate);
   if (!mamba.outNorm)
     return y;
   std::string role = (prefix + "norm.").str();
@@ -342,4 +345,104 @@ Value LayerImporter::deltaRule(const spec::DeltaRule &rule, StringRef prefix,
   return result ? stateProjection(at, (prefix + "out_proj").str(), result,
                                   width, /*bias=*/false, residual)
                 : Value();
+}
+
+/// `tokens` with zeros where the mask hides them.
+static Value showTokens(OpBuilder &builder, Location loc, Value tokens,
+                        Value mask) {
+  auto type = typeOf(tokens);
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tokens);
+  Value dest =
+      tensor::EmptyOp::create(builder, loc, sizes, type.getElementType());
+  AffineMap all = builder.getMultiDimIdentityMap(3);
+  SmallVector<utils::IteratorType> parallel(3, utils::IteratorType::parallel);
+  return linalg::GenericOp::create(
+             builder, loc, TypeRange(dest.getType()),
+             ValueRange{tokens, tokensToKeep(builder, loc, mask)},
+             ValueRange(dest), ArrayRef<AffineMap>{all, all.dropResult(2), all},
+             parallel,
+             [&](OpBuilder &b, Location at, ValueRange args) {
+               Value zero = arith::ConstantOp::create(
+                   b, at, b.getZeroAttr(type.getElementType()));
+               Value kept =
+                   arith::SelectOp::create(b, at, args[1], args[0], zero);
+               linalg::YieldOp::create(b, at, kept);
+             })
+      .getResult(0);
+}
+
+Value LayerImporter::fadingRates(const spec::Attention &attention) {
+  Location at = loc(attention.location);
+  const spec::Fading &fading = *attention.linear->fading;
+  double layers = double(fading.layers);
+  int64_t heads = attention.heads;
+  std::vector<float> logs;
+  for (int64_t number : spec::numbersOf(layer)) {
+    if (number >= fading.layers) {
+      diags.error(layer.location, "is layer " + std::to_string(number) +
+                                      " of " + std::to_string(fading.layers) +
+                                      ", as its 'fading' says");
+      return {};
+    }
+    double ofLayer = 1 - double(number) / (layers - 1 + 1e-5) + 1e-5;
+    for (int64_t h = 1; h <= heads; ++h)
+      logs.push_back(float(std::log(ofLayer) -
+                           8.0 * double(h) / double(heads) * std::log(2.0)));
+  }
+  auto type = RankedTensorType::get({heads}, builder.getF32Type());
+  auto tableType =
+      RankedTensorType::get({layer.repeat, heads}, builder.getF32Type());
+  if (layer.repeat == 1)
+    return arith::ConstantOp::create(
+        builder, at, DenseElementsAttr::get(type, ArrayRef(logs)));
+  Value table = arith::ConstantOp::create(
+      builder, at, DenseElementsAttr::get(tableType, ArrayRef(logs)));
+  OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
+  return tensor::ExtractSliceOp::create(
+      builder, at, type, table, ArrayRef<OpFoldResult>{scope.index, zero},
+      ArrayRef<OpFoldResult>{one, builder.getIndexAttr(heads)},
+      ArrayRef<OpFoldResult>{one, one});
+}
+
+Value LayerImporter::fadingSums(const spec::Attention &attention,
+                                StringRef prefix, Value input) {
+  Location at = loc(attention.location);
+  const spec::Fading &fading = *attention.linear->fading;
+  int64_t keys = attention.heads * attention.headDim,
+          values = attention.heads * attention.valueDim;
+  Value all = project(attention, prefix, "qkv",
+                      {{"q", keys}, {"k", keys}, {"v", values}}, input,
+                      /*bias=*/false);
+  if (!all)
+    return {};
+  all = ActivationOp::create(builder, at, all, toActivation(fading.activation));
+  Value key = columns(builder, at, all, keys, keys);
+  if (scope.mask)
+    key = showTokens(builder, at, key, scope.mask);
+  // A state space with heads whose steps are all 1: softplus(log(e - 1)).
+  auto type = typeOf(all);
+  SmallVector<Value> sizes;
+  for (int64_t dim : {0, 1})
+    if (type.isDynamicDim(dim))
+      sizes.push_back(builder.createOrFold<tensor::DimOp>(at, all, dim));
+  auto stepType = RankedTensorType::get(
+      {type.getDimSize(0), type.getDimSize(1), attention.heads},
+      builder.getF32Type());
+  Value one = arith::ConstantOp::create(
+      builder, at, builder.getF32FloatAttr(float(std::log(std::expm1(1.0)))));
+  Value step = tensor::SplatOp::create(builder, at, one, stepType, sizes);
+  Value skip =
+      arith::ConstantOp::create(builder, at,
+                                builder.getZeroAttr(RankedTensorType::get(
+                                    {attention.heads}, builder.getF32Type())));
+  auto lastType = RankedTensorType::get(
+      {type.getDimSize(0), attention.headDim, values}, builder.getF32Type());
+  Value rates = fadingRates(attention);
+  if (!rates)
+    return {};
+  Value sums = scan(builder, at, scope, scope.keyCache, lastType,
+                    columns(builder, at, all, 2 * keys, values), step, rates,
+                    key, columns(builder, at, all, 0, keys), skip,
+                    /*gate=*/Value());
+  return norm(fading.norm, (prefix + "out_norm.").str(), sums);
 }

@@ -7,6 +7,8 @@
 
 #include "WeightTable.h"
 
+#include "attune/Support/TensorNames.h"
+
 using namespace mlir;
 using namespace attune;
 
@@ -15,12 +17,12 @@ static bool namesRepeat(const spec::WeightSource &source) {
 }
 
 /// `{i}` of a layer that stands alone is its only number; that of a stacked
-/// weight stays, with the number of the first repeat: "{i+6}".
+/// weight stays, with the numbers of the repeats.
 static std::string numbered(std::string name, const spec::Layer &layer,
                             bool stacked) {
   std::string number = std::to_string(layer.first);
   if (stacked)
-    number = layer.first ? "{i+" + number + "}" : "{i}";
+    number = placeOfNumbers(spec::numbersOf(layer));
   for (size_t at = 0; (at = name.find("{i}", at)) != std::string::npos;
        at += number.size())
     name.replace(at, 3, number);

@@ -38,6 +38,53 @@ void LayerParser::parseForms(const Object &object, Attention &attention) {
     parseLinearForm(object, *linear, attention);
   if (auto rank = object.object("sequence_rank"))
     parseSequenceRank(object, *rank, attention);
+  if (auto disentangled = object.object("disentangled"))
+    parseDisentangled(object, *disentangled, attention);
+}
+
+void LayerParser::parseDisentangled(const Object &object, const Object &options,
+                                    Attention &attention) {
+  Disentangled &form = attention.disentangled.emplace();
+  form.location = options.getLocation();
+  form.span = options.integer("span", form.span).value_or(2);
+  form.buckets = options.boolean("buckets", true);
+  form.maxDistance =
+      options.integer("max_distance", form.maxDistance).value_or(2);
+  form.contentToPosition = options.boolean("content_to_position", true);
+  form.positionToContent = options.boolean("position_to_content", true);
+  if (!form.contentToPosition && !form.positionToContent)
+    options.error("position_to_content", "is false, and so is "
+                                         "content_to_position: no scores of "
+                                         "positions are left");
+  form.shared = options.boolean("shared", true);
+  if (auto norm = options.object("norm"))
+    form.norm = parseNorm(*norm, std::nullopt, NormKind::LayerNorm);
+  if (!form.buckets && options.has("max_distance"))
+    options.error("max_distance", "belongs to buckets");
+  if (form.buckets && (form.span < 4 || form.maxDistance <= form.span / 2 + 1))
+    options.error(form.span < 4 ? "span" : "max_distance",
+                  form.span < 4 ? "expected 4 or more, where there are buckets"
+                                : "is not beyond the distances that have rows "
+                                  "of their own");
+  const char *why = "cannot be where 'disentangled' is";
+  refuse(object, {{"causal", why},
+                  {"source", why},
+                  {"relative", why},
+                  {"relative_bias", why},
+                  {"rope", why},
+                  {"latent", why},
+                  {"linear", why},
+                  {"sequence_rank", why},
+                  {"block_sparse", why},
+                  {"qk_norm", why},
+                  {"clip", why},
+                  {"query_growth", why}});
+  if (attention.heads != attention.kvHeads)
+    object.error("kv_heads", "disentangled attention needs as many heads of "
+                             "keys as of queries");
+  if (attention.qkvBias && !attention.keyBias)
+    object.error("bias", "disentangled attention needs a bias of the keys if "
+                         "queries have one");
 }
 
 void LayerParser::parseLengths(const Object &object, Attention &attention) {
@@ -87,10 +134,38 @@ void LayerParser::parseBlockSparse(const Object &object, const Object &options,
                               " heads in its second dimension");
 }
 
+void LayerParser::parseFading(const Object &object, const Object &options,
+                              const Object &own, Attention &attention) {
+  Fading &fading = attention.linear->fading.emplace();
+  fading.layers = own.integer("layers", std::nullopt).value_or(1);
+  fading.activation = own.choice("activation", fading.activation);
+  fading.norm.kind = NormKind::RMSNorm;
+  fading.norm.bias = false;
+  fading.norm.eps = 1e-6;
+  fading.norm.location = own.getLocation();
+  if (auto norm = own.object("norm"))
+    fading.norm = parseNorm(*norm, std::nullopt, NormKind::RMSNorm);
+  const char *noPlace = "has no place where sums fade";
+  for (const char *key : {"feature_map", "normalise", "eps"})
+    if (options.has(key))
+      options.error(key, noPlace);
+  for (const char *key : {"rope", "qk_norm", "clip", "query_growth", "bias"})
+    if (object.has(key))
+      object.error(key, noPlace);
+  if (!attention.projections || !attention.source.empty() ||
+      attention.causal == Causal::None)
+    options.error("fading", "is for causal attention of a stream to itself "
+                            "with projections");
+  else if (attention.heads != attention.kvHeads)
+    options.error("fading", "needs as many heads of keys as of queries");
+}
+
 void LayerParser::parseLinearForm(const Object &object, const Object &options,
                                   Attention &attention) {
   LinearForm &linear = attention.linear.emplace();
   linear.location = options.getLocation();
+  if (auto fading = options.object("fading"))
+    parseFading(object, options, *fading, attention);
   linear.featureMap = options.choice("feature_map", linear.featureMap);
   linear.normalise = options.boolean("normalise", true);
   linear.eps = options.number("eps", linear.eps);

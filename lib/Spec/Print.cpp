@@ -99,8 +99,32 @@ static Json print(const BlockSparse &sparse) {
   return json;
 }
 
+static Json print(const Disentangled &form) {
+  Json json = Json::object();
+  json["span"] = form.span;
+  if (form.buckets)
+    json["max_distance"] = form.maxDistance;
+  else
+    json["buckets"] = false;
+  if (!form.contentToPosition)
+    json["content_to_position"] = false;
+  if (!form.positionToContent)
+    json["position_to_content"] = false;
+  if (!form.shared)
+    json["shared"] = false;
+  if (form.norm)
+    json["norm"] = print(*form.norm, /*withKind=*/true);
+  return json;
+}
+
 static Json print(const LinearForm &linear) {
   Json json = Json::object();
+  if (const auto &fading = linear.fading) {
+    json["fading"] = {{"layers", fading->layers},
+                      {"activation", stringify(fading->activation)},
+                      {"norm", print(fading->norm, /*withKind=*/true)}};
+    return json;
+  }
   json["feature_map"] = stringify(linear.featureMap);
   if (linear.normalise)
     json["eps"] = linear.eps;
@@ -190,6 +214,8 @@ static Json print(const Attention &attention, int64_t width) {
   }
   if (attention.blockSparse)
     json["block_sparse"] = print(*attention.blockSparse);
+  if (attention.disentangled)
+    json["disentangled"] = print(*attention.disentangled);
   if (attention.linear)
     json["linear"] = print(*attention.linear);
   if (attention.sequenceRank)
@@ -340,6 +366,8 @@ static Json toJson(const Block &block, int64_t width) {
     json["residual_scale"] = block.residualScale;
   if (block.residualOfNorm)
     json["residual"] = "norm";
+  if (block.inputScale != 1)
+    json["input_scale"] = block.inputScale;
   flag(json, "layer_scale", block.layerScale);
   json["norm"] = print(block.norm, /*withKind=*/true);
   if (block.attention)
@@ -619,6 +647,16 @@ Json print(const std::vector<Layer> &layers) {
 
 std::string print(const Block &block, int64_t width) {
   return writeJson(toJson(block, width));
+}
+
+std::string printShared(const Layer &layer) {
+  Layer one = layer;
+  one.first = 0;
+  one.repeat = 1;
+  Json json = print(one);
+  json["input_width"] = layer.inputWidth;
+  json["apart"] = layer.apart;
+  return writeJson(json);
 }
 
 } // namespace attune::spec

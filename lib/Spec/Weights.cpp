@@ -7,6 +7,8 @@
 
 #include "attune/Spec/Spec.h"
 
+#include <numeric>
+
 namespace attune::spec {
 
 namespace {
@@ -50,6 +52,17 @@ public:
     if (op.relativeBias)
       roles.push_back({prefix + "relative_bias.weight",
                        op.relativeBias->buckets, op.heads});
+    if (const auto &form = op.disentangled) {
+      roles.push_back({prefix + "positions.weight", 2 * form->span, width});
+      if (form->norm)
+        norm(prefix + "positions_norm.", *form->norm, width);
+      if (!form->shared && form->positionToContent)
+        projection(prefix + "position_q.", op.heads * op.headDim, width,
+                   op.qkvBias);
+      if (!form->shared && form->contentToPosition)
+        projection(prefix + "position_k.", op.heads * op.headDim, width,
+                   op.qkvBias);
+    }
     if (op.learnedSinks)
       roles.push_back({prefix + "sinks", op.heads, 0});
     if (const auto &low = op.sequenceRank) {
@@ -66,6 +79,9 @@ public:
       norm(prefix + "q_norm.", *op.qkNorm, queries * op.headDim);
       norm(prefix + "k_norm.", *op.qkNorm, keys * op.headDim);
     }
+    if (op.linear && op.linear->fading)
+      norm(prefix + "out_norm.", op.linear->fading->norm,
+           op.heads * op.valueDim);
     if (op.gate)
       projection(prefix + "gate.", op.heads * op.valueDim, width, op.qkvBias);
     projection(prefix + "o.", width, op.heads * op.valueDim, op.outBias);
@@ -336,6 +352,14 @@ const Layer *findResult(const std::vector<Stream> &streams,
       if (layer.name == name)
         return &layer;
   return nullptr;
+}
+
+std::vector<int64_t> numbersOf(const Layer &layer) {
+  if (!layer.numbers.empty())
+    return layer.numbers;
+  std::vector<int64_t> numbers(static_cast<size_t>(layer.repeat));
+  std::iota(numbers.begin(), numbers.end(), layer.first);
+  return numbers;
 }
 
 std::vector<WeightSource> resolveWeight(const Layer &layer,

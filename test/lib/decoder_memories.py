@@ -6,7 +6,7 @@ import math
 
 from decoder_hybrids import (NEXT, mamba2, next_like, separate_parts, sigmoid,
                              softplus)
-from decoder_layers import (BASE, HEADS, INNER, WIDTH, attend, dot, embed, gated,
+from decoder_layers import (BASE, DIM, HEADS, INNER, WIDTH, attend, dot, embed, gated,
                             head, linear, plus, projections, rms_norm, scaled,
                             silu, split, tied, turn)
 from decoder_mixtures import routed, sigmoids, softmax
@@ -92,8 +92,8 @@ def fused_expert(w, at, e, count, x, width):
     return made
 
 
-def qwen3_5_moe(w, ids):
-    """Delta rules, attention with gates, and experts in every layer, stacked."""
+def qwen3_5_experts(w, ids, expert):
+    """Delta rules, attention with gates, and experts in every layer."""
     types = ["linear_attention", "full_attention", "linear_attention"]
     config = {**NEXT, "model_type": "qwen3_5_moe_text", "num_hidden_layers": 3,
               "intermediate_size": None, "layer_types": types, "num_experts": 6,
@@ -106,10 +106,22 @@ def qwen3_5_moe(w, ids):
         gates = linear(w, at + "shared_expert_gate", x, 1)
         shared = gated(w, at + "shared_expert.", x, silu, 40)
         return routed(w, at, x, 6, 2, softmax, None,
-                      lambda e: fused_expert(w, at, e, 6, x, 24),
+                      lambda e: expert(w, at, e, x),
                       [scaled(row, sigmoid(g[0]))
                        for row, g in zip(shared, gates)])
     return config, next_like(w, ids, types, separate_parts, 1e4, feed)
+
+
+def qwen3_5_moe(w, ids):
+    """One tensor for all experts of a layer."""
+    return qwen3_5_experts(w, ids, lambda w, at, e, x: fused_expert(
+        w, at, e, 6, x, 24))
+
+
+def qwen3_5_moe_apart(w, ids):
+    """Tensors of each expert."""
+    return qwen3_5_experts(w, ids, lambda w, at, e, x: gated(
+        w, f"{at}experts.{e}.", x, silu, 24))
 
 
 def convolved(w, name, rows):
@@ -212,3 +224,90 @@ def kimi_linear(w, ids):
                            gated(w, at + "shared_experts.", normed, silu, 24),
                            2.446))
     return config, head(w, "lm_head", rms_norm(w, "model.norm", x, 1e-5))
+
+
+def lightning(w, at, x, layer, layers):
+    """Sums of keys times values that fade, token by token."""
+    many = HEADS * DIM
+    rows = [[silu(a) for a in row]
+            for row in linear(w, at + "qkv_proj", x, 3 * many)]
+    made = [[] for _ in x]
+    for h in range(HEADS):
+        rate = (2.0 ** (-8.0 * (h + 1) / HEADS)
+                * (1 - layer / (layers - 1 + 1e-5) + 1e-5))
+        sums = [[0.0] * DIM for _ in range(DIM)]
+        for t, row in enumerate(rows):
+            q, k, v = (row[(3 * h + n) * DIM:][:DIM] for n in range(3))
+            sums = [[math.exp(-rate) * old + a * b for old, b in zip(line, v)]
+                    for a, line in zip(k, sums)]
+            made[t] += [math.fsum(a * line[c] for a, line in zip(q, sums))
+                        for c in range(DIM)]
+    made = rms_norm(w, at + "norm", made)
+    gates = linear(w, at + "output_gate", x, many)
+    return linear(w, at + "out_proj",
+                  [[sigmoid(g) * a for g, a in zip(*both)]
+                   for both in zip(gates, made)], WIDTH)
+
+
+def minimax_like(w, ids, config, types, factors, of_norm):
+    """Sublayers add `beta` times their result to `alpha` times their norm, or to
+    the stream."""
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i, kind in enumerate(types):
+        at = f"model.layers.{i}."
+        alpha, beta = factors[kind]
+
+        def added(x, normed, y):
+            return plus([scaled(r, alpha) for r in (normed if of_norm else x)],
+                        [scaled(r, beta) for r in y])
+        normed = rms_norm(w, at + "input_layernorm", x, 1e-5)
+        to = at + "self_attn."
+        if kind == "linear_attention":
+            y = lightning(w, to, normed, i, len(types))
+        else:
+            q, k, v = projections(w, to, normed, 2)
+            y = linear(w, to + "o_proj", attend(
+                turn(q, 1e4, channels=4), turn(k, 1e4, channels=4), v), WIDTH)
+        x = added(x, normed, y)
+        normed = rms_norm(w, at + "post_attention_layernorm", x, 1e-5)
+        at += "block_sparse_moe."
+
+        def expert(e):
+            to = f"{at}experts.{e}."
+            gate, up = (linear(w, to + n, normed, INNER) for n in ("w1", "w3"))
+            return linear(w, to + "w2", [[silu(a) * b for a, b in zip(*rows)]
+                                         for rows in zip(gate, up)], WIDTH)
+        x = added(x, normed, routed(w, at, normed, 4, 2, softmax, None, expert,
+                                    [[0.0] * WIDTH for _ in normed]))
+    return config, head(w, "lm_head", rms_norm(w, "model.norm", x, 1e-5))
+
+
+MINIMAX = {**BASE, "num_key_value_heads": 2, "head_dim": DIM, "rotary_dim": 4,
+           "rope_theta": 1e4, "num_local_experts": 4, "num_experts_per_tok": 2}
+
+
+def minimax(w, ids):
+    """Two runs of lightning attention, sums onto the norms, scaled."""
+    types = ["linear_attention", "linear_attention", "full_attention",
+             "linear_attention", "full_attention"]
+    return minimax_like(w, ids, {
+        **MINIMAX, "model_type": "minimax", "num_hidden_layers": 5,
+        "layer_types": types, "full_attn_alpha_factor": 1.75,
+        "full_attn_beta_factor": 0.5, "linear_attn_alpha_factor": 1.75,
+        "linear_attn_beta_factor": 0.5, "mlp_alpha_factor": 1.75,
+        "mlp_beta_factor": 0.5},
+        types, dict.fromkeys(types, (1.75, 0.5)), True)
+
+
+def minimax_text(w, ids):
+    """The first class: other names, sums onto the stream."""
+    kinds = [0, 1, 0, 0]
+    types = ["full_attention" if k else "linear_attention" for k in kinds]
+    config = {**MINIMAX, "model_type": "minimax_text_01",
+              "num_hidden_layers": 4, "attn_type_list": kinds,
+              "postnorm": False}
+    for kind in ("full_attention", "linear_attention", "mlp"):
+        config[f"layernorm_{kind}_alpha"] = 1.5
+        config[f"layernorm_{kind}_beta"] = 1.0
+    return minimax_like(w, ids, config, types, dict.fromkeys(types, (1.5, 1.0)),
+                        False)

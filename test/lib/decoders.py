@@ -26,8 +26,8 @@ from decoder_layers import (BASE, DIM, HEADS, INNER, TOKENS, VOCAB, WIDTH, Weigh
                             tied, turn)
 from decoder_hybrids import (granite4, granite4_experts, jamba, lfm2, lfm2_moe,
                              mamba2_alone, nemotron_h, qwen3_5, qwen3_next)
-from decoder_memories import (falcon_h1, falcon_h1_norms, kimi_linear,
-                              qwen3_5_moe)
+from decoder_memories import (falcon_h1, falcon_h1_norms, kimi_linear, minimax,
+                              minimax_text, qwen3_5_moe, qwen3_5_moe_apart)
 from decoder_mixtures import (ernie4_5_moe, glm4_moe, gpt_oss, granitemoe,
                               granitemoe_shared, hunyuan_moe, minimax_m2)
 from decoder_relatives import arcee, llama4, mimo, ministral3, nemotron
@@ -679,19 +679,23 @@ CASES = {function.__name__: function for function in (
 # Those that have tests of their own.
 OTHERS = {function.__name__: function for function in (
     arcee, nemotron, mimo, ministral3, llama4, lfm2, lfm2_moe, nemotron_h, jamba, qwen3_next, qwen3_5,
-    falcon_h1, falcon_h1_norms, kimi_linear, qwen3_5_moe, granite4, granite4_experts, mamba2_alone, granitemoe_shared, hunyuan_moe)}
+    falcon_h1, falcon_h1_norms, kimi_linear, minimax, minimax_text, qwen3_5_moe, qwen3_5_moe_apart, granite4, granite4_experts, mamba2_alone, granitemoe_shared, hunyuan_moe)}
 
 
-def run(folder, ids, expected, padding=0):
-    """With padding in front, which a mask hides and no logits are read of."""
-    ids = [0] * padding + ids
+def run(folder, texts):
+    """A batch of texts, each with the logits that are expected. Shorter ones
+    have padding in front, which a mask hides and no logits are read of."""
+    most = max(len(ids) for ids, _ in texts)
+    before = [most - len(ids) for ids, _ in texts]
 
-    def row(values):
-        return "I64", [1, len(ids)], struct.pack(f"<{len(ids)}q", *values)
-    inputs = {"input_ids": row(ids)}
-    if padding:
-        inputs["attention_mask"] = row(int(t >= padding)
-                                       for t in range(len(ids)))
+    def rows(values):
+        return ("I64", [len(texts), most],
+                struct.pack(f"<{len(texts) * most}q", *values))
+    inputs = {"input_ids": rows(
+        i for (ids, _), n in zip(texts, before) for i in [0] * n + ids)}
+    if any(before):
+        inputs["attention_mask"] = rows(
+            int(t >= n) for n in before for t in range(most))
     tensors.save(os.path.join(folder, "in.safetensors"), inputs)
     out = os.path.join(folder, "out.safetensors")
     result = subprocess.run(
@@ -701,14 +705,18 @@ def run(folder, ids, expected, padding=0):
     if result.returncode:
         return result.stderr
     _, shape, raw = tensors.load(out)["logits"]
-    got = struct.unpack(f"<{len(raw) // 4}f", raw)[padding * VOCAB:]
-    flat = [a for v in expected for a in v]
-    if shape != [1, len(ids), VOCAB]:
+    if shape != [len(texts), most, VOCAB]:
         return f"logits of shape {shape}"
-    limit = 2e-5 * max(1.0, max(map(abs, flat)))
-    worst = max(abs(a - b) for a, b in zip(got, flat))
-    print(f"  {worst:.2e} of {limit:.2e}, {len(ids)} tokens")
-    return "" if worst <= limit else f"differs by {worst}"
+    got = struct.unpack(f"<{len(raw) // 4}f", raw)
+    for number, ((ids, expected), padding) in enumerate(zip(texts, before)):
+        first = (number * most + padding) * VOCAB
+        flat = [a for v in expected for a in v]
+        limit = 2e-5 * max(1.0, max(map(abs, flat)))
+        worst = max(abs(a - b) for a, b in zip(got[first:], flat))
+        print(f"  {worst:.2e} of {limit:.2e}, {padding} + {len(ids)} tokens")
+        if worst > limit:
+            return f"differs by {worst}"
+    return ""
 
 
 def generate(folder, prompt, count):
@@ -729,7 +737,7 @@ def main():
         folder = os.path.join(work, name)
         os.makedirs(folder, exist_ok=True)
         draw = random.Random(name)
-        built = None
+        built, texts = None, []
         for length in (TOKENS, 5):
             ids = [draw.randrange(VOCAB) for _ in range(length)]
             weights = Weights(name)
@@ -739,13 +747,14 @@ def main():
             error = ""
             if config != built:
                 error = build(attune, folder, weights, config)
-                built = config
-            error = error or run(folder, ids, expected)
+                built = None if error else config
+            error = error or run(folder, [(ids, expected)])
+            texts.append((ids, expected))
             # Where queries grow, or are normed after they turned, published
             # classes count padding, too.
             if name in OTHERS and not name in (
                     "ministral3", "llama4", "hunyuan_moe") and length == 5:
-                error = error or run(folder, ids, expected, padding=3)
+                error = error or run(folder, texts)
             # With the cache: token by token what the loops say.
             if not error and length == 5:
                 told = list(ids)

@@ -150,6 +150,37 @@ struct QueryGrowth {
   SourceLocation location;
 };
 
+/// Disentangled attention (He et al. 2021): to the score of a query and a key
+/// is added, before all of it is scaled, the product of the query and a key
+/// made of their distance's row, and that of the key and a query made of it.
+/// Rows are those of a table, role "positions.weight" [2 * span, D], normed
+/// with `norm`: roles "positions_norm.*". With `buckets` each distance below
+/// span / 2 has a row of its own, and those up to `maxDistance` share the
+/// others by their logarithm; else all have one. Row span is that of distance
+/// 0; a query's own number less the key's counts up from there.
+struct Disentangled {
+  int64_t span = 256, maxDistance = 512;
+  bool buckets = true;
+  bool contentToPosition = true, positionToContent = true;
+  /// Positions go through the projections of queries and keys, else through
+  /// those of the roles "position_q.*" and "position_k.*", as far as needed.
+  bool shared = true;
+  std::optional<Norm> norm;
+  SourceLocation location;
+};
+
+/// Sums over keys that fade from token to token (lightning attention, Qin et
+/// al. 2024): of head h of H in layer n, the number that stands in its name,
+/// each token leaves exp(-2^(-8 h / H) (1 - n / (layers - 1 + 1e-5) + 1e-5)), h
+/// from
+/// 1. Queries, keys and values are activated; all heads' results together are
+/// normed: roles "out_norm.*".
+struct Fading {
+  int64_t layers = 1; ///< of the model
+  Activation activation = Activation::Silu;
+  Norm norm;
+};
+
 enum class FeatureMap { EluPlusOne, Relu, Identity };
 /// Linear attention (Katharopoulos et al. 2020): weights are products of
 /// features of queries and keys, so that sums over keys serve every query.
@@ -157,6 +188,8 @@ struct LinearForm {
   FeatureMap featureMap = FeatureMap::EluPlusOne;
   bool normalise = true; ///< weights add up to 1
   double eps = 1e-6;     ///< added to what normalises
+  /// Then features are the activated numbers, and nothing is normalised.
+  std::optional<Fading> fading;
   SourceLocation location;
 };
 
@@ -206,6 +239,7 @@ struct Attention {
   /// [heads*head_dim, D], "r.content_bias" and "r.position_bias".
   bool relative = false;
   std::optional<RelativeBias> relativeBias;
+  std::optional<Disentangled> disentangled;
   std::optional<Rope> rope;
   std::optional<QueryGrowth> queryGrowth;
   std::optional<Latent> latent;
@@ -234,6 +268,12 @@ struct Attention {
   int64_t sourceWidth = 0; ///< channels of what keys and values are made of
   SourceLocation location;
 };
+
+/// Columns of a head's sums in linear attention: its values, and what
+/// normalises them unless they fade.
+inline int64_t numSums(const Attention &attention) {
+  return attention.valueDim + (attention.linear->fading ? 0 : 1);
+}
 
 /// Roles: "up.weight" [H, D] and "down.weight" [D, H]; gated also
 /// "gate.weight" [H, D]; ".bias" of each with `bias`.
@@ -388,6 +428,7 @@ struct Block {
   double residualScale = 1; ///< of what sublayers add to x
   /// Pre-norm: sublayers add to norm(x) instead of x.
   bool residualOfNorm = false;
+  double inputScale = 1; ///< pre-norm: of what they add it to
   /// Pre-norm: what sublayers add is first scaled channel by channel. Roles
   /// "layer_scale1" [D, 1] (attention or what takes its place) and
   /// "layer_scale2" (FFN, mixture).
@@ -595,8 +636,16 @@ struct Layer {
   /// same weights. Empty: all repeats are `op`.
   std::vector<Block> cycle;
   WeightMap weights; ///< may list any role that weightRoles() gives
+  /// The numbers of the repeats, if they are not `first` and those behind it,
+  /// and what sets layers apart that are described alike. Not part of a
+  /// description.
+  std::vector<int64_t> numbers;
+  std::string apart;
   SourceLocation location;
 };
+
+/// The numbers of a layer's repeats in order.
+std::vector<int64_t> numbersOf(const Layer &layer);
 
 struct Stream {
   std::string name;  ///< "main" when the file has plain "layers"
@@ -702,6 +751,8 @@ std::string print(const Model &model);
 
 /// A block as canonical JSON, of a stream of `width` channels.
 std::string print(const Block &block, int64_t width);
+/// What a layer has in common with others of its kind: all but its numbers.
+std::string printShared(const Layer &layer);
 
 /// The text of the JSON Schema that the parser holds files to
 /// (attune-spec-v1.schema.json).

@@ -10,12 +10,16 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace attune {
 
 /// `{i}` in a tensor's name stands for the number of a layer, `{i+5}` for that
-/// number plus five.
+/// number plus five, `{i=0,2-4}` for the number in that place of the list 0, 2,
+/// 3, 4.
 std::string substituteLayer(std::string name, int64_t layer);
+/// The simplest of the forms for some numbers, one at least.
+std::string placeOfNumbers(const std::vector<int64_t> &numbers);
 /// `name` with the number of an expert (or other part) in place of `{e}`.
 std::string substitutePart(std::string name, int64_t part);
 

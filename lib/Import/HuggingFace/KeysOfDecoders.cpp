@@ -19,6 +19,22 @@ static constexpr const char *kGLM =
     "rope_theta=10000 partial_rotary_factor=0.5 rope_parameters "
     "rope_scaling attention_bias=true";
 
+/// MiniMax-Text-01 and M1.
+static constexpr const char *kMiniMaxText =
+    "hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 "
+    "num_attention_heads=32 num_key_value_heads=8 vocab_size=32000 "
+    "max_position_embeddings=131072 rms_norm_eps=1e-05 "
+    "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+    "rope_theta=1000000 partial_rotary_factor=1 rope_parameters rope_scaling "
+    "rotary_dim=128 sliding_window num_local_experts=8 num_experts_per_tok=2 "
+    "attn_type_list postnorm=false layernorm_full_attention_alpha=1 "
+    "layernorm_full_attention_beta=1 layernorm_linear_attention_alpha=1 "
+    "layernorm_linear_attention_beta=1 layernorm_mlp_alpha=1 "
+    "layernorm_mlp_beta=1 shared_intermediate_size=0";
+static constexpr const char *kMiniMaxTextLeft =
+    "attention_dropout block output_router_logits router_aux_loss_coef "
+    "router_jitter_noise shared_moe_mode";
+
 std::vector<ClassKeys> keysOfDecoders() {
   return {
       {"arcee",
@@ -451,6 +467,19 @@ std::vector<ClassKeys> keysOfDecoders() {
        "use_sliding_window=false sliding_window=4096 max_window_layers=28 "
        "layer_types attention_bias=true",
        "attention_dropout num_nextn_predict_layers"},
+      {"minimax",
+       "hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=8 vocab_size=32000 "
+       "max_position_embeddings=131072 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=1000000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling rotary_dim=128 sliding_window num_local_experts=8 "
+       "num_experts_per_tok=2 layer_types full_attn_alpha_factor=1 "
+       "full_attn_beta_factor=1 linear_attn_alpha_factor=1 "
+       "linear_attn_beta_factor=1 mlp_alpha_factor=1 mlp_beta_factor=1",
+       "attention_dropout block_size output_router_logits "
+       "router_aux_loss_coef router_jitter_noise"},
+      {"minimax_m1", kMiniMaxText, kMiniMaxTextLeft},
       {"minimax_m2",
        "hidden_size=3072 intermediate_size=1536 num_hidden_layers=62 "
        "num_attention_heads=48 num_key_value_heads=8 vocab_size=200064 "
@@ -467,6 +496,7 @@ std::vector<ClassKeys> keysOfDecoders() {
        "mtp_transformer_layers num_mtp_modules output_router_logits "
        "pretraining_tp router_aux_loss_coef router_jitter_noise seq_aux "
        "shared_intermediate_size shared_moe_mode use_mtp"},
+      {"minimax_text_01", kMiniMaxText, kMiniMaxTextLeft},
       {"ministral3",
        "hidden_size=4096 intermediate_size=14336 num_hidden_layers=34 "
        "num_attention_heads=32 num_key_value_heads=8 vocab_size=131072 "

@@ -72,6 +72,19 @@ std::vector<ClassKeys> keysOfEncoders() {
        "hidden_act=quick_gelu image_size=224 patch_size=32 num_channels=3",
        "add_cross_attention attention_dropout dropout dropout_rate "
        "hidden_dropout initializer_factor tie_word_embeddings"},
+      {"deberta-v2",
+       "hidden_size=1536 num_attention_heads=24 num_hidden_layers=24 "
+       "intermediate_size=6144 layer_norm_eps=1e-07 hidden_act=gelu "
+       "vocab_size=128100 max_position_embeddings=512 type_vocab_size=0 "
+       "embedding_size position_biased_input=true relative_attention=false "
+       "max_relative_positions position_buckets pos_att_type norm_rel_ebd "
+       "share_att_key=false conv_kernel_size=0 attention_head_size "
+       "pooler_hidden_size pooler_hidden_act=gelu legacy=true "
+       "tie_word_embeddings=true",
+       "attention_probs_dropout_prob cls_dropout conv_act conv_groups "
+       "hidden_dropout_prob pooler_dropout summary_activation "
+       "summary_first_dropout summary_last_dropout summary_type "
+       "summary_use_proj"},
       {"deit",
        "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
        "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "

@@ -14,8 +14,9 @@ namespace attune::spec {
 static const char *const bareKeys[] = {"query",      "key",    "value", "mask",
                                        "bias_input", "slopes", "lse"};
 static const char *const projectionKeys[] = {
-    "rope",   "relative", "relative_bias", "qk_norm",       "bias",
-    "source", "latent",   "clip",          "sequence_rank", "query_growth"};
+    "rope",          "relative",     "relative_bias", "qk_norm",
+    "bias",          "source",       "latent",        "clip",
+    "sequence_rank", "query_growth", "disentangled"};
 
 Attention LayerParser::parseAttention(const Object &object, Place place) {
   Attention attention;

@@ -488,6 +488,9 @@ Block LayerParser::parseBlock(const Object &object) {
   if (block.residualOfNorm && object.get("placement") &&
       block.placement != Placement::Pre)
     object.error("residual", "only a pre-norm block has a norm to add to");
+  block.inputScale = object.number("input_scale", 1);
+  if (block.inputScale != 1 && block.placement != Placement::Pre)
+    object.error("input_scale", "belongs to pre-norm blocks");
   block.layerScale = object.boolean("layer_scale", false);
   if (block.layerScale && block.placement != Placement::Pre)
     object.error("layer_scale", "belongs to pre-norm blocks");

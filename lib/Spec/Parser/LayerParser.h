@@ -58,6 +58,10 @@ private:
   void parseLengths(const Object &object, Attention &attention);
   void parseBlockSparse(const Object &object, const Object &options,
                         Attention &attention);
+  void parseDisentangled(const Object &object, const Object &options,
+                         Attention &attention);
+  void parseFading(const Object &object, const Object &options,
+                   const Object &own, Attention &attention);
   void parseLinearForm(const Object &object, const Object &options,
                        Attention &attention);
   void parseSequenceRank(const Object &object, const Object &options,

@@ -60,6 +60,9 @@ void LayerParser::checkModulation(const Object &object, const Block &block) {
                                    "modulation");
   if (block.residualOfNorm)
     object.error("residual", "a modulated block adds to its input");
+  if (block.inputScale != 1)
+    object.error("input_scale", "has no place beside the gates of a "
+                                "modulation");
   if (block.layerScale)
     object.error("layer_scale", "has no place beside the gates of a "
                                 "modulation");

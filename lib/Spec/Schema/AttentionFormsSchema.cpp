@@ -30,6 +30,47 @@ const ObjectType &blockSparseType() {
   return type;
 }
 
+const ObjectType &disentangledType() {
+  static const ObjectType type{
+      "disentangled",
+      "Each distance has a row of a table. To the product of a query and a key "
+      "are added those of the query and a key made of the row, and of the key "
+      "and a query made of it.",
+      {
+          {"span", integer(2), "half the rows of the table; default 256"},
+          {"buckets", boolean(),
+           "distances from span / 2 on share rows by their logarithm; default "
+           "true"},
+          {"max_distance", integer(2),
+           "with buckets, the first that has the last row; default 512"},
+          {"content_to_position", boolean(), "queries' products; default true"},
+          {"position_to_content", boolean(), "keys' products; default true"},
+          {"shared", boolean(),
+           "rows go through the projections of queries and keys, else through "
+           "their own; default true"},
+          {"norm", object(normType()), "of the rows; default none"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &fadingType() {
+  static const ObjectType type{
+      "fading",
+      "Lightning attention: of each head's sums, a token leaves a part that "
+      "follows from the numbers of the head and the layer; queries, keys and "
+      "values are activated, and the heads' results are normed together.",
+      {
+          {"layers", integer(1), "of the whole model", true},
+          {"activation", activation(), "default silu"},
+          {"norm", object(normType()), "default an rms_norm"},
+      },
+      {},
+      {}};
+  return type;
+}
+
 const ObjectType &linearFormType() {
   static const ObjectType type{
       "linear_form",
@@ -40,6 +81,8 @@ const ObjectType &linearFormType() {
            "f; default elu_plus_one"},
           {"normalise", boolean(), "divide; default true"},
           {"eps", number(), "added to the divisor; default 1e-6"},
+          {"fading", object(fadingType()),
+           "sums that fade; neither a feature map nor a divisor then"},
       },
       {},
       {}};

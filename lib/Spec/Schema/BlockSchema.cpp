@@ -40,6 +40,8 @@ const ObjectType &blockType() {
           {"residual", choice({"input", "norm"}),
            "what a sublayer of a pre-norm block adds to: the block's stream, "
            "or its norm; default input"},
+          {"input_scale", number(),
+           "multiplies what sublayers of a pre-norm block add to; default 1"},
           {"layer_scale", boolean(),
            "scale what sublayers of a pre-norm block add, channel by channel, "
            "by weights; default false"},

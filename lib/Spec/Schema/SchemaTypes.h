@@ -82,6 +82,8 @@ const ObjectType &attentionType();
 const ObjectType &queryGrowthType();
 const ObjectType &biasType();
 const ObjectType &blockSparseType();
+const ObjectType &disentangledType();
+const ObjectType &fadingType();
 const ObjectType &linearFormType();
 const ObjectType &sequenceRankType();
 /// Tables of layers that make and pick tokens (VisionSchema.cpp).

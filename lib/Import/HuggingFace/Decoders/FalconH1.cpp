@@ -14,22 +14,9 @@ using namespace spec;
 
 /// The state space that stands beside the attention.
 static Mamba readStateSpace(Config &config, const LlamaConfig &llama) {
-  Mamba mamba;
-  mamba.location = config.locate("mamba_n_heads");
-  mamba.heads = config.integer("mamba_n_heads", 128);
-  mamba.groups = config.integer("mamba_n_groups", 1);
-  mamba.states = config.integer("mamba_d_state", 256, 256);
-  mamba.kernel = config.integer("mamba_d_conv", 4, 256);
-  int64_t expanded = config.integer("mamba_expand", 2) * llama.width;
-  mamba.inner = config.isNull("mamba_d_ssm")
-                    ? expanded
-                    : config.integer("mamba_d_ssm", 1024);
-  readHeadWidth(config, mamba);
-  checkGroups(config, "mamba_n_groups", mamba);
-  mamba.convBias = config.flag("mamba_conv_bias", true);
-  for (const char *key : {"mamba_proj_bias", "projectors_bias"})
-    config.mustBeFalse(key, "biases of a state space's projections are not "
-                            "supported");
+  Mamba mamba = readHeadedStateSpace(config, llama, "mamba_d_ssm", 1024);
+  config.mustBeFalse("projectors_bias", "biases of a state space's projections "
+                                        "are not supported");
   if (llama.block.ffn->activation != Activation::Silu)
     config.error("hidden_act", "state spaces with another activation than "
                                "silu are not supported");
@@ -42,8 +29,7 @@ static Mamba readStateSpace(Config &config, const LlamaConfig &llama) {
                    "expected false: a norm before the gate is not supported");
   }
   checkStepLimit(config);
-  config.ignore({"mamba_chunk_size", "time_step_min", "time_step_max",
-                 "num_logits_to_keep"});
+  config.ignore({"time_step_min", "time_step_max", "num_logits_to_keep"});
   return mamba;
 }
 

@@ -112,26 +112,6 @@ std::optional<Model> importGraniteMoEShared(ImportContext &context) {
   return importMixture(context, "granitemoeshared", /*hasShared=*/true);
 }
 
-/// The state space of Mamba-2 with a norm of its gated result.
-static Mamba readStateSpace(Config &config, const LlamaConfig &llama) {
-  Mamba mamba;
-  mamba.location = config.locate("mamba_n_heads");
-  mamba.heads = config.integer("mamba_n_heads", 128);
-  mamba.groups = config.integer("mamba_n_groups", 1);
-  mamba.states = config.integer("mamba_d_state", 256, 256);
-  mamba.kernel = config.integer("mamba_d_conv", 4, 256);
-  mamba.inner = config.integer("mamba_expand", 2) * llama.width;
-  readHeadWidth(config, mamba);
-  checkGroups(config, "mamba_n_groups", mamba);
-  mamba.convBias = config.flag("mamba_conv_bias", true);
-  config.mustBeFalse("mamba_proj_bias", "biases of a state space's projections "
-                                        "are not supported");
-  // How many tokens a kernel takes at a time changes no number.
-  config.ignore({"mamba_chunk_size"});
-  mamba.outNorm = llama.norm;
-  return mamba;
-}
-
 static void nameStateSpace(LlamaConfig &llama, const Mamba &mamba) {
   llama.weights = headWeights(mamba, "mamba.");
   addTensors(llama, {{"mamba.conv1d", "mamba.conv1d"},
@@ -162,7 +142,8 @@ std::optional<Model> importGraniteHybrid(ImportContext &context) {
                              "Granite 4", key);
   if (types.empty())
     types.assign(llama->layers, "mamba");
-  Mamba mamba = readStateSpace(config, *llama);
+  Mamba mamba = readHeadedStateSpace(config, *llama);
+  mamba.outNorm = llama->norm; // of the gated result
   Block &attends = llama->block;
   if (positions != "rope")
     attends.attention->rope.reset();

@@ -29,7 +29,9 @@ void checkGroups(Config &config, const char *groupsKey, const Mamba &mamba) {
                                 std::to_string(mamba.heads) + " heads");
 }
 
-void readHeadWidth(Config &config, const Mamba &mamba) {
+/// Reports if the heads do not divide the channels, or "mamba_d_head" says
+/// something else than their quotient.
+static void readHeadWidth(Config &config, const Mamba &mamba) {
   if (mamba.inner % mamba.heads)
     config.error("mamba_n_heads", std::to_string(mamba.heads) +
                                       " heads do not divide the " +
@@ -44,6 +46,27 @@ void readHeadWidth(Config &config, const Mamba &mamba) {
     config.error("mamba_d_head",
                  "expected " + std::to_string(mamba.inner / mamba.heads) +
                      ", the channels of the state space over its heads");
+}
+
+Mamba readHeadedStateSpace(Config &config, const LlamaConfig &llama,
+                           const char *widthKey, int64_t width) {
+  Mamba mamba;
+  mamba.location = config.locate("mamba_n_heads");
+  mamba.heads = config.integer("mamba_n_heads", 128);
+  mamba.groups = config.integer("mamba_n_groups", 1);
+  mamba.states = config.integer("mamba_d_state", 256, 256);
+  mamba.kernel = config.integer("mamba_d_conv", 4, 256);
+  mamba.inner = config.integer("mamba_expand", 2) * llama.width;
+  if (widthKey && !config.isNull(widthKey))
+    mamba.inner = config.integer(widthKey, width);
+  readHeadWidth(config, mamba);
+  checkGroups(config, "mamba_n_groups", mamba);
+  mamba.convBias = config.flag("mamba_conv_bias", true);
+  config.mustBeFalse("mamba_proj_bias", "biases of a state space's projections "
+                                        "are not supported");
+  // How many tokens a kernel takes at a time changes no number.
+  config.ignore({"mamba_chunk_size"});
+  return mamba;
 }
 
 WeightMap headWeights(const Mamba &mamba, const std::string &at) {

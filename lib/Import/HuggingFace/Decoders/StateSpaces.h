@@ -19,9 +19,12 @@ void checkStepLimit(Config &config);
 void checkGroups(Config &config, const char *groupsKey,
                  const spec::Mamba &mamba);
 
-/// Reports if the heads do not divide the channels, or "mamba_d_head" says
-/// something else than their quotient.
-void readHeadWidth(Config &config, const spec::Mamba &mamba);
+/// The keys "mamba_n_heads" and so on that Granite 4 and Falcon-H1 share. It is
+/// as wide as `widthKey` says, or if that is null or there is none,
+/// "mamba_expand" times as wide as the stream.
+spec::Mamba readHeadedStateSpace(Config &config, const LlamaConfig &llama,
+                                 const char *widthKey = nullptr,
+                                 int64_t width = 0);
 
 /// Where the weights of a state space of heads are that no table can say:
 /// "in_proj" holds the gate, x, B and C, and below them the steps. `at` is the
