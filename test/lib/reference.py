@@ -29,6 +29,7 @@ import subprocess
 import sys
 import zlib
 
+import reference_forms
 import reference_recurrent
 import reference_signals
 import tensors
@@ -342,6 +343,9 @@ class Layer:
                        for x in h] for h in token]
                      for token, step in zip(query, steps)]
         linear = options.get("linear")
+        if linear and "fading" in linear:
+            return self.joined(rows, reference_forms.fading(
+                self, query, key, value, options, role), options, role, bias)
         if linear is not None:
             f = FEATURES[linear.get("feature_map", "elu_plus_one")]
             query, key = ([[[f(x) for x in h] for h in token] for token in heads_]
@@ -354,12 +358,15 @@ class Layer:
         if memory is not None:
             mask = self.model.masks.get(options["source"])
         if "sequence_rank" in options:
-            key = self.mix(key, options, role, "k", mask)
-            value = self.mix(value, options, role, "v", mask)
+            key = reference_forms.mix(self, key, options, role, "k", mask)
+            value = reference_forms.mix(self, value, options, role, "v",
+                                        mask)
             options = {name: options[name] for name in options
                        if name != "lengths"}
             mask = None
         shift = 0 if causal == "top_left" else len(key) - len(rows)
+        more = (reference_forms.positions(self, query, key, options, role, width)
+                if "disentangled" in options else lambda h, m, n: 0.0)
         result, maps = [], [[] for _ in range(heads)]
         sinks = [None] * heads
         if options.get("sinks"):
@@ -379,7 +386,7 @@ class Layer:
                     if hidden:
                         scores.append(-math.inf)
                         continue
-                    s = scale * dot(query[m][h], key[n][g])
+                    s = scale * (dot(query[m][h], key[n][g]) + more(h, m, n))
                     if options.get("scale_by_layer"):
                         s /= self.number - self.layer.get("first", 0) + 1
                     if cap:
@@ -396,12 +403,17 @@ class Layer:
                 joined += [sum(p * value[n][g][d] for n, p in seen)
                            for d in range(value_dim)]
             result.append(joined)
+        return self.joined(rows, result, options, role, bias)
+
+    def joined(self, rows, result, options, role, bias):
+        """The heads' results, gated and projected."""
         if options.get("gate"):
-            gates = self.linear(rows, role + "gate.", heads * value_dim,
+            gates = self.linear(rows, role + "gate.", len(result[0]),
                                 bias.get("qkv", False))
             result = [[x / (1 + math.exp(-g)) for x, g in zip(row, gate)]
                       for row, gate in zip(result, gates)]
-        return self.linear(result, role + "o.", width, bias.get("out", False))
+        return self.linear(result, role + "o.", len(rows[0]),
+                           bias.get("out", False))
 
     def hides(self, options, h, m, n):
         """Whether a length or the blocks hide key n from query m."""
@@ -421,25 +433,6 @@ class Layer:
         first = model.number(sparse.get("global", 0))
         near = abs(i - j) <= model.number(sparse.get("local", 1))
         return not (near or i < first or j < first)
-
-    def mix(self, tokens, options, role, name, mask):
-        """Sums over the tokens in place of them, as Linformer has it."""
-        low, number = options["sequence_rank"], self.model.number
-        shared, rank = low.get("shared", "heads"), number(low["rank"])
-        if shared == "keys_values":
-            name = "k"
-        role = f"{role}sequence_{name}."
-        heads = len(tokens[0]) if shared == "none" else 1
-        matrix = self.weight(role + "weight", heads * rank,
-                             number(low["positions"]))
-        shift = (self.weight(role + "bias", heads * rank)
-                 if low.get("bias") else [0.0] * (heads * rank))
-        seen = [n for n in range(len(tokens))
-                if n < self.model.length(options) and (not mask or mask[n])]
-        return [[[shift[r + h % heads * rank] + sum(
-            matrix[r + h % heads * rank][n] * tokens[n][h][d]
-            for n in seen) for d in range(len(tokens[0][h]))]
-            for h in range(len(tokens[0]))] for r in range(rank)]
 
     def modulation(self, options, role, columns):
         """What a linear layer makes of the condition."""
