@@ -81,17 +81,31 @@ static Steps searchSteps(const StoredForm &form, const float *values,
   return best;
 }
 
-/// U, upper triangular, with U^T U the inverse of `h`. Row k tells how columns
-/// behind k make up for column k if those before it are fixed.
-static Floats factorInverse(const Doubles &h) {
-  Eigen::LLT<Doubles> first(h);
-  Doubles inverse = first.solve(Doubles::Identity(h.rows(), h.cols()));
-  Eigen::LLT<Doubles> second(inverse);
-  return Doubles(second.matrixU()).cast<float>();
+/// U, upper triangular, with U^T U the inverse of `h` with `damping` added to
+/// its diagonal. Row k tells how columns behind k make up for column k if those
+/// before it are fixed. Memory holds one matrix of doubles: rows and columns in
+/// reverse, `h` is C C^T with C below the diagonal, and the inverse of C, in
+/// reverse again, is U. It is found some columns at a time.
+static Floats factorInverse(const Eigen::Ref<const Floats> &h, double damping) {
+  constexpr int64_t atOnce = 128;
+  int64_t size = h.rows();
+  Doubles lower = h.reverse().cast<double>();
+  lower.diagonal().array() += damping;
+  Eigen::LLT<Eigen::Ref<Doubles>> inPlace(lower);
+  Floats upper = Floats::Zero(size, size);
+  for (int64_t first = 0; first < size; first += atOnce) {
+    int64_t count = std::min(atOnce, size - first), rest = size - first;
+    Doubles columns = Doubles::Identity(rest, count);
+    lower.bottomRightCorner(rest, rest)
+        .triangularView<Eigen::Lower>()
+        .solveInPlace(columns);
+    upper.block(0, rest - count, rest, count) = columns.reverse().cast<float>();
+  }
+  return upper;
 }
 
 /// The sum of squares of the results of `m`.
-static double powerOf(const Floats &m, const Floats &h) {
+static double powerOf(const Floats &m, const Eigen::Ref<const Floats> &h) {
   return std::max(double((m * h).cwiseProduct(m).cast<double>().sum()), 0.0);
 }
 
@@ -171,13 +185,12 @@ RoundedMatrix roundCompensating(const float *matrix, int64_t rows,
   int64_t group = form.group;
   Eigen::Map<const Floats> w(matrix, rows, columns),
       h(products, columns, columns);
-  Doubles damped = h.cast<double>();
-  double damping = damped.diagonal().mean() / 100;
-  damped.diagonal().array() += damping > 0 ? damping : 1;
-  Floats upper = factorInverse(damped);
+  double damping = h.diagonal().cast<double>().mean() / 100;
+  damping = damping > 0 ? damping : 1;
+  Floats upper = factorInverse(h, damping);
   std::vector<double> weights(static_cast<size_t>(columns));
   for (int64_t k = 0; k < columns; ++k)
-    weights[size_t(k)] = damped(k, k);
+    weights[size_t(k)] = double(h(k, k)) + damping;
 
   RoundedMatrix result;
   result.numbers.resize(size_t(rows * columns));
@@ -212,15 +225,16 @@ RoundedMatrix roundCompensating(const float *matrix, int64_t rows,
       left.rightCols(rest).noalias() -=
           errors * upper.block(begin, begin + group, group, rest);
   }
-  Floats seen = damped.cast<float>();
+  upper.resize(0, 0);
+  Floats seen = h;
+  for (int64_t k = 0; k < columns; ++k)
+    seen(k, k) = float(weights[size_t(k)]);
   for (int64_t row = 0; row < rows; ++row)
     RowRefinement(seen, form, &result.numbers[size_t(row * columns)],
                   &result.scales[size_t(row * (columns / group))],
                   &kept(row, 0))
         .run(w.row(row));
-  seen = h;
-  result.loss = {powerOf(w - kept, seen), powerOf(w - plain, seen),
-                 powerOf(w, seen)};
+  result.loss = {powerOf(w - kept, h), powerOf(w - plain, h), powerOf(w, h)};
   result.lost = double((w - kept).squaredNorm());
   result.total = double(w.squaredNorm());
   return result;

@@ -90,7 +90,7 @@ TEST(CompensatedRounding, ProductsAreSums) {
 class Forms : public testing::TestWithParam<StoredForm> {};
 
 TEST_P(Forms, LosesLessThanTheNearest) {
-  constexpr int64_t rows = 24, columns = 96, group = 32;
+  constexpr int64_t rows = 24, columns = 192, group = 32;
   std::vector<float> matrix = makeNormal(rows * columns, 1),
                      inputs = makeInputs(300, columns);
   // Groups of one sign have zero points at their ends.
