@@ -155,6 +155,20 @@ LogicalResult attune::groupsFit(Operation *op, Value scales, unsigned dim,
          << ", which are no equal groups of 4, 8, 12, ..., 65536";
 }
 
+LogicalResult attune::byteFloatsFit(Operation *op, Value matrix, Value scales,
+                                    bool zeros, Value input) {
+  // L9
+  if (!holdsByteFloats(cast<ShapedType>(matrix.getType())))
+    return success();
+  if (zeros || !getElementTypeOrSelf(scales.getType()).isF32())
+    return op->emitOpError(
+        "has floats of 8 bits, whose scales are f32 without zeros");
+  if (input && getElementTypeOrSelf(input.getType()).isInteger(8))
+    return op->emitOpError("has floats of 8 bits, which multiply numbers, but "
+                           "an input of bytes");
+  return success();
+}
+
 LogicalResult attune::scalesFit(Operation *op, Value input, Value scales,
                                 Value sums) {
   bool bytes = getElementTypeOrSelf(input.getType()).isInteger(8);

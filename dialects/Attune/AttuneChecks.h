@@ -74,6 +74,12 @@ mlir::LogicalResult groupsFit(mlir::Operation *op, mlir::Value scales,
                               unsigned dim, llvm::StringRef owner, bool zeros,
                               int64_t bits, int64_t inputs);
 
+/// L9: a matrix of floats of 8 bits has scales of f32 without zeros, and
+/// multiplies an input, if there is one, of numbers.
+mlir::LogicalResult byteFloatsFit(mlir::Operation *op, mlir::Value matrix,
+                                  mlir::Value scales, bool zeros,
+                                  mlir::Value input = {});
+
 /// L7: bytes come with scales and sums, numbers with neither.
 mlir::LogicalResult scalesFit(mlir::Operation *op, mlir::Value input,
                               mlir::Value scales, mlir::Value sums);

@@ -7,6 +7,7 @@
 
 #include "Attune/AttuneGroupOps.h"
 
+#include "Attune/AttuneChecks.h"
 #include "Attune/AttunePanels.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -138,11 +139,13 @@ static LogicalResult verifyScales(GroupedLinearIntoOp op, int64_t lanes) {
   int64_t groups = scales.getRank() == 4
                        ? groupsOfScales(scales.getDimSize(2), op.getZeros())
                        : -1;
-  if (!weight.getElementType().isInteger(8) || ShapedType::isDynamic(depth) ||
+  if (!takesBytes(weight.getElementType()) || ShapedType::isDynamic(depth) ||
       groups < 1 || depth % groups != 0 ||
       (areScalesOfFloats(scales) && (op.getBits() != 4 || op.getZeros())))
     return op.emitOpError("has scales, but not those of whole groups of bytes, "
                           "or of two numbers in each");
+  if (failed(byteFloatsFit(op, op.getWeight(), op.getScales(), op.getZeros())))
+    return failure();
   return verifyShape(op, op.getScales(),
                      {weight.getDimSize(0), weight.getDimSize(1), kAny, lanes},
                      "scales");

@@ -82,7 +82,8 @@ def Attune_GroupedLinearIntoOp : Attune_GroupOp<"grouped_linear_into",
     - G5: `from` has M entries of i64, and comes with `tasks`.
     - G9: `bias` is [E, N], twice as wide if gated.
     - G10: `limit` and `up_offset` belong to a gated product.
-    - G11: scales are those of whole groups of bytes, or of two numbers in each.
+    - G11: scales are those of whole groups of bytes, of two numbers in each, or
+      of floats of 8 bits.
 
     ```mlir
     %y = attune.grouped_linear_into %x, %w tasks %t : tensor<?x3xi64>

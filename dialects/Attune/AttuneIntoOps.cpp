@@ -7,6 +7,7 @@
 
 #include "AttuneInto.h"
 
+#include "Attune/AttuneChecks.h"
 #include "Attune/AttuneGroupOps.h"
 #include "Attune/AttuneMeshOps.h"
 #include "Attune/AttunePanels.h"
@@ -151,7 +152,7 @@ LogicalResult QuantizedLinearIntoOp::verify() {
   int64_t depth = sizeOf(getInput(), 1), bits = getBits(),
           lanes = sizeOf(getWeight(), 2) / 4,
           scales = sizeOf(getWeightScales(), 1);
-  if (!weight.getElementType().isInteger(8) || !weight.hasStaticShape() ||
+  if (!takesBytes(weight.getElementType()) || !weight.hasStaticShape() ||
       weight.getDimSize(1) * (bits == 4 ? 8 : 4) != depth)
     return emitOpError("takes panels of bytes, four columns or eight of 4 bits "
                        "to a row, for rows of floats as long");
@@ -166,6 +167,8 @@ LogicalResult QuantizedLinearIntoOp::verify() {
   if (areScalesOfFloats(cast<ShapedType>(getWeightScales().getType())) &&
       (bits != 4 || getZeros()))
     return emitOpError("has scales of floats of 4 bits, but other numbers");
+  if (failed(byteFloatsFit(*this, getWeight(), getWeightScales(), getZeros())))
+    return failure();
   // J3, J4
   return verifyPanels(*this, lanes, sizeOf(getDest(), 1));
 }

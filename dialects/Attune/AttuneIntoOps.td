@@ -81,7 +81,7 @@ def Attune_QuantizedLinearIntoOp : Attune_IntoOp<"quantized_linear_into"> {
   let summary = "attune.quantized_linear on rows of floats, into a destination";
   let description = [{
     As `attune.quantized_linear` with rows that are no bytes, `zeros` and floats
-    of 4 bits included: `Z[m, n] = sum_g t[n, g] sum_{k in g} X[m, k] (W[n, k] - z)
+    of 4 and 8 bits included: `Z[m, n] = sum_g t[n, g] sum_{k in g} X[m, k] (W[n, k] - z)
     + bias[n]`; then the epilogue of `attune.linear_into`. All sums are in f32,
     over 16 columns or more before scales meet them. Rounds once, at the end.
     Source: as `attune.quantized_linear`.
@@ -94,7 +94,8 @@ def Attune_QuantizedLinearIntoOp : Attune_IntoOp<"quantized_linear_into"> {
       give [M, N].
     - J3: there are as many panels as hold N channels, twice as many if gated.
     - J4: the bias has N entries, 2N if gated.
-    - J5: scales of f8E8M0FNU are those of 4 bits without `zeros`.
+    - J5: scales of f8E8M0FNU are those of 4 bits without `zeros`; floats of 8
+      bits have scales of f32 without `zeros`.
 
     ```mlir
     %y = attune.quantized_linear_into %x, %w scales %t into %d

@@ -278,7 +278,11 @@ LogicalResult QuantizedMoEOp::verify() {
       failed(groupsFit(*this, getUpScales(), 2, "scales of up", getUpZeros(),
                        getUpBits(), inputs)) ||
       failed(groupsFit(*this, getDownScales(), 2, "scales of down",
-                       getDownZeros(), getDownBits(), hidden)))
+                       getDownZeros(), getDownBits(), hidden)) ||
+      failed(byteFloatsFit(*this, getUp(), getUpScales(), getUpZeros(),
+                           getInput())) ||
+      failed(byteFloatsFit(*this, getDown(), getDownScales(), getDownZeros(),
+                           getInput())))
     return failure();
   // Q2
   if (getInputScales()) {

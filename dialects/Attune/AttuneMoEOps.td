@@ -151,7 +151,8 @@ def Attune_MoEOp : Attune_Op<"moe", [Pure, Attune_Reify,
 }
 
 // The quantized part of a stack, as `attune.quantized_linear` has a matrix.
-def Attune_ByteMatrices : RankedTensorOf<[I8, I<4>], [HasAnyRankOfPred<[3, 4]>],
+def Attune_ByteMatrices : RankedTensorOf<[I8, I<4>, F8E4M3FN],
+    [HasAnyRankOfPred<[3, 4]>],
     "stack of [out, in] matrices of bytes or 4 bits, or packed panels of them">;
 
 def Attune_QuantizedMoEOp : Attune_Op<"quantized_moe", [Pure, Attune_Reify,
@@ -185,7 +186,7 @@ def Attune_QuantizedMoEOp : Attune_Op<"quantized_moe", [Pure, Attune_Reify,
     - Q4: residual has the result's type.
     - Q5: all four stacks have equally many experts.
     - Q6: biases, limit and up_offset are as `attune.moe` has them.
-    - Q7: L7 and L8 of `attune.quantized_linear` for both stacks.
+    - Q7: L7, L8 and L9 of `attune.quantized_linear` for both stacks.
 
     ```mlir
     %y = attune.quantized_moe %q scales %s sums %n, %experts, %weights,

@@ -23,6 +23,17 @@ inline bool holdsPairs(mlir::ShapedType matrix, int64_t inputs) {
          2 * matrix.getDimSize(1) == inputs;
 }
 
+/// Whether numbers of a quantized matrix take a byte each, or one for two: i8,
+/// or floats of 8 bits.
+inline bool takesBytes(mlir::Type element) {
+  return element.isInteger(8) || llvm::isa<mlir::Float8E4M3FNType>(element);
+}
+
+/// Whether the numbers of a quantized matrix are floats of 8 bits.
+inline bool holdsByteFloats(mlir::ShapedType matrix) {
+  return llvm::isa<mlir::Float8E4M3FNType>(matrix.getElementType());
+}
+
 /// Whether a matrix is panels of bytes in quads, for rows of `inputs` bytes.
 inline bool holdsQuads(mlir::ShapedType matrix, int64_t inputs) {
   return matrix.getRank() == 3 && matrix.getElementType().isInteger(8) &&
@@ -39,7 +50,7 @@ inline int64_t columnsSideBySide(mlir::RankedTensorType type,
     return 1;
   int64_t last = type.getShape().back();
   bool matrix = type.getRank() > 2;
-  if (matrix && type.getElementType().isInteger(8))
+  if (matrix && takesBytes(type.getElementType()))
     return last == 4 * *panelWidth ? 4 : 0;
   if (matrix && type.getElementType().isBF16() && last == 2 * *panelWidth)
     return 2;

@@ -143,11 +143,13 @@ LogicalResult QuantizedLinearOp::verify() {
         std::pair<Value, StringRef>(getInputSums(), "input sums")})
     if (value && failed(sameTokens(*this, getResult(), "result", value, owner)))
       return failure();
-  // L7, L8
+  // L7, L8, L9
   auto type = cast<RankedTensorType>(getWeight().getType());
   if (failed(scalesFit(*this, getInput(), getInputScales(), getInputSums())) ||
       failed(groupsFit(*this, getWeightScales(), 1, "weight scales", getZeros(),
-                       quantizedBits(type, inputs.get()), inputs.get())))
+                       quantizedBits(type, inputs.get()), inputs.get())) ||
+      failed(byteFloatsFit(*this, getWeight(), getWeightScales(), getZeros(),
+                           getInput())))
     return failure();
   // L6
   if (!getInputScales())
@@ -180,6 +182,8 @@ LogicalResult QuantizedEmbeddingOp::verify() {
   // E3
   int64_t width = lastSize(getResult(), "result").get();
   auto type = cast<RankedTensorType>(getTable().getType());
+  if (failed(byteFloatsFit(*this, getTable(), getScales(), getZeros())))
+    return failure();
   return groupsFit(*this, getScales(), 1, "scales", getZeros(),
                    quantizedBits(type, width), width);
 }

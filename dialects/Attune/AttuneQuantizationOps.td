@@ -10,9 +10,10 @@
 
 include "AttuneTypes.td"
 
-// The quantized part of an `attune.weight`: W + 128 as a byte or W + 8 in 4
-// bits, in groups that share a scale.
-def Attune_ByteMatrix : RankedTensorOf<[I8, I<4>], [HasAnyRankOfPred<[2, 3]>],
+// The quantized part of an `attune.weight`: W + 128 as a byte, W + 8 in 4 bits
+// or W as a float of 8 bits, in groups that share a scale.
+def Attune_ByteMatrix : RankedTensorOf<[I8, I<4>, F8E4M3FN],
+    [HasAnyRankOfPred<[2, 3]>],
     "[out, in] matrix of bytes or 4 bits, or packed panels of them">;
 
 def Attune_QuantizeRowsOp : Attune_Op<"quantize_rows", [Pure, Attune_Reify]> {
@@ -64,6 +65,7 @@ def Attune_QuantizedLinearOp : Attune_Op<"quantized_linear",
 
     Of 4 bits with scales of f8E8M0FNU the numbers are floats, e2m1: `W - z` is
     0, 0.5, 1, 1.5, 2, 3, 4 or 6 for W below 8, and these less than 0 from there on.
+    Of f8E4M3FN they are floats of 8 bits, and z is 0. Such floats multiply numbers.
 
     Without scales of the input X is numbers, and s is 1: all sums are in f32 then,
     in the order of columns within a group.
@@ -89,6 +91,8 @@ def Attune_QuantizedLinearOp : Attune_Op<"quantized_linear",
     - L7: bytes come with scales and sums, numbers with neither; the weight's
       groups are whole ones.
     - L8: scales of f8E8M0FNU are those of 4 bits without `zeros`.
+    - L9: floats of 8 bits have scales of f32 without `zeros`, and an input of
+      numbers.
 
     ```mlir
     %y = attune.quantized_linear %q scales %s sums %n, %w scales %t
@@ -98,6 +102,10 @@ def Attune_QuantizedLinearOp : Attune_Op<"quantized_linear",
     ```mlir
     %y = attune.quantized_linear %x, %w scales %t zeros : (tensor<?x?x768xf32>),
          (tensor<3072x768xi4>, tensor<3072x12xf16>) -> tensor<?x?x3072xf32>
+    ```
+    ```mlir
+    %y = attune.quantized_linear %x, %w scales %t : (tensor<?x?x768xf32>),
+         (tensor<3072x768xf8E4M3FN>, tensor<3072x6xf32>) -> tensor<?x?x3072xf32>
     ```
   }];
   let arguments = (ins Attune_BytesOrNumbers:$input,
@@ -145,7 +153,8 @@ def Attune_QuantizedEmbeddingOp : Attune_Op<"quantized_embedding",
     Verifier rules (tests: `invalid-quantization.mlir`, one case per label):
     - E1: the result is [B, T, D], D the table's width.
     - E2: addend has its type.
-    - E3: whole groups make a row of the table.
+    - E3: whole groups make a row of the table, with scales as L8 and L9 of
+      `attune.quantized_linear` say.
 
     ```mlir
     %x = attune.quantized_embedding %ids, %wte scales %t : tensor<?x?xi64>,

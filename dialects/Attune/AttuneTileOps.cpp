@@ -275,7 +275,7 @@ static LogicalResult productFits(PackedProductOp op) {
   auto panels = cast<ShapedType>(weight.getType());
   int64_t outer = op.getMatrix() ? 1 : 0;
   // M4
-  bool bytes = panels.getElementType().isInteger(8);
+  bool bytes = takesBytes(panels.getElementType());
   bool byteRows = getElementTypeOrSelf(input.getType()).isInteger(8);
   if ((byteRows && !bytes) || byteRows != bool(op.getInputScales()) ||
       bytes != bool(op.getWeightScales()) || (op.getZeros() && !bytes))
@@ -314,8 +314,11 @@ static LogicalResult productFits(PackedProductOp op) {
   if (failed(groupsFit(op, op.getWeightScales(), unsigned(outer + 1),
                        "weight scales", op.getZeros(), op.getBits(),
                        inputs.get())) ||
-      !byteRows)
-    return success(!byteRows);
+      failed(byteFloatsFit(op, weight, op.getWeightScales(), op.getZeros(),
+                           input)))
+    return failure();
+  if (!byteRows)
+    return success();
   NamedSize groups{op.getInputScales(), 1, "input scales", "groups"};
   if (failed(sizeIs(op, groups, groupsOfScales(factors.get(), op.getZeros()),
                     "the weight has groups")))

@@ -296,7 +296,7 @@ def Attune_OnlineFinishOp : Attune_TileOp<"online_finish",
 
 def Attune_TileInput : Attune_TilePlace<[F32, F16, BF16, I8], 2,
     "[rows, inputs]">;
-def Attune_TilePanels : Attune_TilePlaces<[F32, F16, BF16, I8], [3, 4],
+def Attune_TilePanels : Attune_TilePlaces<[F32, F16, BF16, I8, F8E4M3FN], [3, 4],
     "[(matrices,) panels, inputs, R] packed">;
 def Attune_TileOutput : Attune_TilePlace<[F32, F16, BF16], 2,
     "[rows, channels]">;
@@ -333,7 +333,8 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
     Panels are [P, K, R]; [P, K / 2, 2 R] of bf16 in pairs, which multiply rows of
     bf16. Bytes come with `scales`: those of groups of neighbours of X, the sums
     of these, and W's scales in panels [P, groups, R]; panels are [P, K / 4, 4 R],
-    or [P, K / 8, 4 R] of 4 bits. They are summed as
+    or [P, K / 8, 4 R] of 4 bits. Floats of 8 bits, f8E4M3FN, stand where bytes
+    do, for rows of numbers. They are summed as
     `attune.quantized_linear` says, with `zeros` and for rows of numbers, too,
     which come with W's scales alone.
 
@@ -372,7 +373,8 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
       gated.
     - M3: the bias has `width` entries, 2 `width` if gated.
     - M4: rows of bytes have scales, in whole groups; panels of bytes have some,
-      too, of as many groups (two for one with `zeros`), other panels none.
+      too, of as many groups (two for one with `zeros`), other panels none; floats
+      of 8 bits as L9 of `attune.quantized_linear` says.
     - M5: `tile` is two positive numbers, the second at most 2.
     - M6: what is computed in parts is neither gated nor of bytes, and f32.
     - M7: `row_scales` come with `rms_eps`, which is not negative, and may be

@@ -195,15 +195,25 @@ LogicalResult WeightOp::verify() {
   // W10
   if (failed(verifyKept(*this)))
     return failure();
+  // W11
+  if (auto order = (*this)->getAttr("attune.order")) {
+    auto sizes = dyn_cast<DenseI64ArrayAttr>(order);
+    RankedTensorType layer = getLayerType();
+    if (!sizes || sizes.size() != 2 || layer.getRank() != 1 ||
+        !layer.getElementType().isF32() || layer.getDimSize(0) != sizes[1])
+      return emitOpError("is an order of type ")
+             << type << ", but not one of the columns of " << order;
+  }
   // W7
   std::optional<int64_t> group = getGroup();
   Type element = type.getElementType();
-  bool quantized = element.isInteger(8) || element.isInteger(4);
+  bool quantized = takesBytes(element) || element.isInteger(4);
   if (quantized && !group)
     return emitOpError("holds ")
-           << (element.isInteger(8) ? "bytes" : "numbers of 4 bits")
+           << (element.isInteger(4) ? "numbers of 4 bits" : "bytes")
            << ", but does not say in attune.group how many share a scale";
-  if (hasZeros() && (!group || isa<Float8E8M0FNUType>(element)))
+  if (hasZeros() &&
+      (!group || isa<Float8E8M0FNUType, Float8E4M3FNType>(element)))
     return emitOpError(
         "has zero points, but no groups with scales beside them");
   if (!group)
@@ -216,8 +226,9 @@ LogicalResult WeightOp::verify() {
            << *group << " numbers of 4 bits, which is not 32, 64, ..., 65536";
   if (!quantized && !element.isF32() && !element.isF16() &&
       !isa<Float8E8M0FNUType>(element))
-    return emitOpError("has groups, whose values are i8 or i4 and whose scales "
-                       "are f32, f16 or f8E8M0FNU, but elements of type ")
+    return emitOpError(
+               "has groups, whose values are i8, i4 or f8E4M3FN and "
+               "whose scales are f32, f16 or f8E8M0FNU, but elements of type ")
            << element;
   ArrayRef<int64_t> shape = getPartType().getShape();
   if (shape.size() < 2)
@@ -288,8 +299,18 @@ FloatType WeightOp::getScaleType() {
 bool WeightOp::hasZeros() { return (*this)->hasAttr("attune.zeros"); }
 
 bool WeightOp::holdsScales() {
-  return getGroup() && isa<FloatType>(getTensorType().getElementType());
+  Type element = getTensorType().getElementType();
+  return getGroup() && isa<FloatType>(element) &&
+         !isa<Float8E4M3FNType>(element);
 }
+
+bool WeightOp::hasByteFloats() {
+  return getGroup() &&
+         (isa<Float8E4M3FNType>(getTensorType().getElementType()) ||
+          (*this)->hasAttr("attune.floats"));
+}
+
+bool WeightOp::holdsOrder() { return (*this)->hasAttr("attune.order"); }
 
 int64_t WeightOp::getColumnsSideBySide() {
   RankedTensorType type = getPartType();

@@ -62,6 +62,17 @@ def Attune_WeightOp : Attune_Op<"weight",
     greatest magnitude in a group, `2^e <= |w|`, and an entry the nearest of 0, 0.5, 1,
     1.5, 2, 3, 4 and 6 to `|w| / t`, ties to even codes.
 
+    A matrix of f8E4M3FN is quantized to floats of 8 bits: t is the largest
+    magnitude in a group by 448, the greatest of these floats, and an entry is
+    `w / t`, to nearest and ties to even. Panels are those of bytes. The
+    scales are f32, and `attune.floats` says whose they are. The two codes that
+    are no numbers do not occur: a group with one has a scale that is none.
+
+    With `attune.ordered` the columns of a quantized matrix, and of its scales, are
+    in the order in which the checkpoint has the groups that they belong to. With
+    `attune.order = array<i64: N, K>` a weight of f32, [(L,) K], is that order: entry
+    k says which column of the matrix [N, K], which the sources give, is k-th.
+
     With `gain @g` column k is multiplied by entry k of the weight `@g`, of the
     same layer, plus `gain_offset`: what a norm does to each channel before a
     linear layer meets it. That is for f32, where it is one more rounding.
@@ -87,7 +98,7 @@ def Attune_WeightOp : Attune_Op<"weight",
       that start at N) in every source.
     - W3: at least one source.
     - W4: panels are as wide as the last dimension of the type, half as wide
-      where bf16 stands in pairs, a quarter as wide of bytes.
+      where bf16 stands in pairs, a quarter as wide of bytes and f8E4M3FN.
     - W5: rows of a source begin at 0 or later and end after they begin; ranges
       of rows that repeat do not overlap.
     - W6: parts are as many as the type has, and sources tell them apart with
@@ -95,13 +106,14 @@ def Attune_WeightOp : Attune_Op<"weight",
     - W7: bytes are in groups of 4, 8, 12, ..., 65536, numbers of 4 bits of 32, 64,
       96, ..., 65536, and rows are whole groups; only matrices of these and scales,
       f32 of bytes and f16, f32 or f8E8M0FNU of 4 bits, have groups. Zero points
-      belong to groups, and not to f8E8M0FNU.
+      belong to groups, and not to f8E8M0FNU and f8E4M3FN.
     - W8: a gain is an attune.weight of f32, one entry a column, of as many
       layers; its matrix is f32, without parts and groups.
     - W9: a factor says which it is and of what, in two sizes; its type fits both, or a
       rank's part of them, and it has no parts.
     - W10: what is kept of a matrix are ascending ranges of it, for every layer
       as many as the type says, of a weight without parts.
+    - W11: an order is of f32, and says the size of a matrix with as many columns.
 
     ```mlir
     attune.weight @h.qkv stacked : tensor<12x2304x768xf32>
@@ -139,14 +151,18 @@ def Attune_WeightOp : Attune_Op<"weight",
     /// The type of one part of one layer.
     ::mlir::RankedTensorType getPartType();
     int64_t getNumParts() { return getParts().value_or(1); }
-    /// Columns that share a scale: of quantized values, which are i8 or i4, or
-    /// of their scales. Nothing of any other weight.
+    /// Columns that share a scale: of quantized values, which are i8, i4 or
+    /// f8E4M3FN, or of their scales. Nothing of any other weight.
     ::std::optional<int64_t> getGroup();
     /// Bits of a quantized value, or of those that the scales belong to: 8 or
     /// 4.
     int64_t getBits();
     /// Whether it is the scales of a quantized weight.
     bool holdsScales();
+    /// Whether it is floats of 8 bits, or the scales of these.
+    bool hasByteFloats();
+    /// Whether it is the order of the columns of a quantized weight.
+    bool holdsOrder();
     /// What the scales of its groups consist of: f32, f16 or f8E8M0FNU.
     ::mlir::FloatType getScaleType();
     /// Whether groups have zero points: of quantized values, or of their scales.

@@ -43,7 +43,7 @@ private:
   void countParameters() {
     result.parameters.assign(result.ranks, 0);
     for (auto weight : module.getOps<WeightOp>()) {
-      if (weight.holdsScales())
+      if (weight.holdsScales() || weight.holdsOrder())
         continue;
       uint64_t parts = uint64_t(weight.getNumLayers() * weight.getNumParts());
       std::optional<WeightCut> cut = getCut(weight);

@@ -55,7 +55,8 @@ Lowering::Lowering(const Options &options, Report &report,
     pipeline.quantize = source.quantize->words();
   else if (!source.stored.empty())
     pipeline.quantize = {"stored"};
-  pipeline.exactActivations = options.exactActivations.value_or(false);
+  pipeline.exactActivations = options.exactActivations.value_or(
+      source.model && source.model->activations == spec::RowForm::Exact);
   if (source.lowRank)
     pipeline.lowRank = source.lowRank->words();
   pipeline.ranks = source.ranks;
@@ -163,19 +164,23 @@ static double countInactive(mlir::ModuleOp module) {
 }
 
 /// The smallest form that holds the numbers of all tensors of a weight, if they
-/// all have one.
+/// all have one. What is put together has its columns in one order.
 static StoredForm findStored(WeightOp weight, const ModelSource &source) {
   std::optional<StoredForm> form;
   for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer)
-    for (int64_t part = 0; part < weight.getNumParts(); ++part)
+    for (int64_t part = 0; part < weight.getNumParts(); ++part) {
+      std::optional<uint64_t> order;
       for (auto piece : weight.getSources().getAsRange<WeightSourceAttr>()) {
         auto found = source.stored.find(substitutePart(
             substituteLayer(piece.getTensor().str(), layer), part));
         if (piece.getTransposed() || weight->hasAttr("attune.scales") ||
-            found == source.stored.end())
+            found == source.stored.end() ||
+            order.value_or(found->second.order) != found->second.order)
           return {};
-        form = form ? form->join(found->second) : found->second;
+        order = found->second.order;
+        form = form ? form->join(found->second.form) : found->second.form;
       }
+    }
   return form.value_or(StoredForm{});
 }
 

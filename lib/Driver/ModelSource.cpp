@@ -428,8 +428,8 @@ static bool forgetChanged(const Options &options, ModelSource &source,
     return false;
   for (auto it = source.stored.begin(); it != source.stored.end();) {
     const CheckpointTensor *tensor = checkpoint->find(it->first);
-    bool same =
-        tensor && tensor->encoding && tensor->encoding->form() == it->second;
+    bool same = tensor && tensor->encoding &&
+                tensor->encoding->form() == it->second.form;
     it = same ? std::next(it) : source.stored.erase(it);
   }
   return true;

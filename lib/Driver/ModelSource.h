@@ -38,7 +38,7 @@ struct ModelSource {
   std::string chatJson;
   /// As in ImportedModel.
   std::vector<std::string> leftOut;
-  std::map<std::string, StoredForm, std::less<>> stored;
+  std::map<std::string, StoredTensor, std::less<>> stored;
 
   /// What --quantize says, else the description.
   std::optional<QuantizationRules> quantize;

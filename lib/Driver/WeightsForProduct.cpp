@@ -151,7 +151,8 @@ static std::string listErrors(const std::vector<double> &errors) {
 }
 
 /// Reports what each matrix of low rank takes and loses, layer by layer.
-static void noteLowRank(const WeightReport &done, Report &report) {
+static void noteLowRank(mlir::ModuleOp weights, const WeightReport &done,
+                        Report &report) {
   for (const WeightReport::LowRank &some : done.lowRank) {
     double before = double(some.rows) * double(some.columns);
     double now = double(some.rank) * double(some.rows + some.columns);
@@ -167,6 +168,12 @@ static void noteLowRank(const WeightReport &done, Report &report) {
                               some.errors.size() > 1 ? ", layer by layer" : "")
                     .str());
   }
+  for (WeightOp weight : weights.getOps<WeightOp>())
+    if (auto why = weight->getAttrOfType<mlir::StringAttr>("attune.whole");
+        why && !weight.holdsScales() && !weight.holdsOrder())
+      report.note({}, llvm::formatv("stays whole: '{0}' {1}",
+                                    weight.getSymName(), why.getValue())
+                          .str());
 }
 
 /// Chooses numbers for what becomes few bits, if texts are given.
@@ -231,7 +238,7 @@ ExitCode driver::appendProductWeights(mlir::ModuleOp weights,
     return ExitCode::BadInput;
   note(*done, report);
   noteEncoded(*done, report);
-  noteLowRank(*done, report);
+  noteLowRank(weights, *done, report);
   if (checkpoint && done->lowRank.empty() && options.lowRank &&
       !options.lowRank->isNone())
     report.warning({}, "no matrix of the model has a low rank; --remarks=FILE "

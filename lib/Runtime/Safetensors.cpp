@@ -29,6 +29,16 @@ MappedFile::~MappedFile() {
     munmap(const_cast<uint8_t *>(bytes), numBytes);
 }
 
+void MappedFile::release(const uint8_t *first, uint64_t count) const {
+  if (!bytes || first < bytes || first >= bytes + numBytes)
+    return;
+  auto page = uint64_t(sysconf(_SC_PAGESIZE)), start = uint64_t(first - bytes);
+  uint64_t end = std::min(start + count, numBytes);
+  start = start / page * page;
+  // A mapping that is only read has nothing to lose.
+  madvise(const_cast<uint8_t *>(bytes) + start, end - start, MADV_DONTNEED);
+}
+
 static bool isDanglingLink(const std::string &path) {
   struct stat info;
   return lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode);

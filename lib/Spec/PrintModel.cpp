@@ -112,6 +112,8 @@ std::string print(const Model &model) {
         std::pair("prune_heads", &model.pruneHeads)})
     if (!text->empty())
       json[key] = *text;
+  if (model.activations != RowForm::Bytes)
+    json["activations"] = stringify(model.activations);
   if (model.kvCache != KvCache::Full)
     json["kv_cache"] = stringify(model.kvCache);
   if (model.windowSlack != usualWindowSlack)

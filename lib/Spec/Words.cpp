@@ -60,6 +60,10 @@ const char *stringify(KvCache form) {
   return "";
 }
 
+const char *stringify(RowForm form) {
+  return form == RowForm::Exact ? "exact" : "bytes";
+}
+
 const char *stringify(NormKind kind) {
   switch (kind) {
   case NormKind::LayerNorm:

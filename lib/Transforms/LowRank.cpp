@@ -112,7 +112,7 @@ private:
 
   static bool isMultiplied(ArrayRef<WeightGetOp> gets) {
     return llvm::any_of(gets, [](WeightGetOp get) {
-      return llvm::any_of(get->getUsers(), llvm::IsaPred<LinearOp>);
+      return llvm::any_of(get->getUsers(), llvm::IsaPred<LinearOp, MoEOp>);
     });
   }
 
@@ -130,7 +130,9 @@ private:
       return "is quantized already";
     if (factorOf(weight))
       return "is a factor already";
-    if (weight.getParts() || weight.getLayerType().getRank() != 2)
+    if (weight.getParts())
+      return "is of experts, whose kernels take whole matrices";
+    if (weight.getLayerType().getRank() != 2)
       return "is no single matrix";
     if (keptOf(weight))
       return "lost heads";
@@ -147,6 +149,8 @@ private:
 
   void leave(WeightOp weight, const Twine &why) {
     ++numLeft;
+    // For the report of who packs it.
+    weight->setAttr("attune.whole", StringAttr::get(&getContext(), why));
     remark::missed(
         weight.getLoc(),
         remark::RemarkOpts::name("low-rank").category("attune-low-rank"))

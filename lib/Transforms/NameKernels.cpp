@@ -64,6 +64,8 @@ struct Name {
       add("int" +
           Twine(quantizedBits(cast<ShapedType>(op.getWeight().getType()),
                               lastSize(op.getInput()))));
+    else if (isa<Float8E4M3FNType>(element))
+      add("fp8");
     else if (!element.isF32())
       add(element.isBF16() ? "bf16" : "f16");
   }

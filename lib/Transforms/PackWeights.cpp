@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneDialect.h"
+#include "Attune/AttunePanels.h"
 #include "attune/Transforms/Passes.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -105,7 +106,7 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
   void pack(WeightOp weight, bool gated, bool paired) {
     RankedTensorType type = weight.getTensorType();
     Type element = type.getElementType();
-    int64_t side = element.isInteger(8) ? 4 : paired ? 2 : 1;
+    int64_t side = takesBytes(element) ? 4 : paired ? 2 : 1;
     int64_t lanes = side * panelWidth;
     if (element.isInteger(4)) {
       // Two in a byte; from here on only the attribute says so.

@@ -11,6 +11,7 @@
 #include "Attune/AttuneKept.h"
 #include "attune/Transforms/HeadRules.h"
 #include "attune/Transforms/Passes.h"
+#include "attune/Transforms/QuantizationRules.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -312,11 +313,12 @@ LogicalResult HeadPruning::cutProjection(LinearOp linear) {
 /// Where heads that go are not whole groups of numbers with one scale, the
 /// weight no longer is of the form that its checkpoint has.
 static void dropForm(WeightOp weight, ArrayRef<KeptPart::Ranges> columns) {
-  auto form = weight->getAttrOfType<StringAttr>("attune.stored");
-  int64_t group = 0;
-  if (!form || form.getValue().rsplit('g').second.getAsInteger(10, group) ||
-      group < 1)
+  auto text = weight->getAttrOfType<StringAttr>("attune.stored");
+  auto form = text ? QuantizationRules::parseForm(text.getValue())
+                   : std::optional<QuantizedForm>();
+  if (!form || form->group < 1)
     return;
+  int64_t group = form->group;
   for (const KeptPart::Ranges &ranges : columns)
     for (auto [begin, count] : ranges)
       if (begin % group || count % group)

@@ -25,13 +25,18 @@ std::optional<QuantizedForm> QuantizationRules::parseForm(StringRef text) {
     return QuantizedForm{};
   if (type == "mxfp4" && options.empty())
     return StoredForm::floats();
-  if (type != "int8" && type != "int4")
+  if (type != "int8" && type != "int4" && type != "fp8")
     return std::nullopt;
-  QuantizedForm form =
-      type == "int8" ? StoredForm::plain(8, 128) : StoredForm::plain(4, 32);
+  QuantizedForm form = type == "fp8"    ? StoredForm::floatsOfBytes(128)
+                       : type == "int8" ? StoredForm::plain(8, 128)
+                                        : StoredForm::plain(4, 32);
   bool grouped = false;
   for (StringRef option : options) {
-    if (option == "asym" && !form.zeros) {
+    if (option == "ordered" && !form.ordered && !form.byteFloats) {
+      form.ordered = true;
+      continue;
+    }
+    if (option == "asym" && !form.zeros && !form.byteFloats) {
       form.zeros = true;
       continue;
     }
@@ -43,7 +48,7 @@ std::optional<QuantizedForm> QuantizationRules::parseForm(StringRef text) {
     if (grouped || !option.consume_front("g") ||
         option.getAsInteger(10, group) ||
         !(group == 32 || group == 64 || group == 128 ||
-          (group == 16 && form.bits == 8)))
+          (group == 16 && form.bits == 8 && !form.byteFloats)))
       return std::nullopt;
     grouped = true;
     form.group = group;
@@ -62,12 +67,13 @@ QuantizationRules::parse(ArrayRef<std::string> words, std::string &problem) {
       form = form.drop_front(at + 1);
     }
     std::optional<QuantizedForm> parsed = parseForm(form);
-    if (!parsed) {
+    // An order belongs to a checkpoint.
+    if (!parsed || parsed->ordered) {
       problem = "'" + form.str() +
-                "' is no form of --quantize; it takes int8, int4, mxfp4 or "
-                "none, the first two also with groups, as in int4:g64 (g32, "
-                "g64 or g128), and with zero points, as in int4:g64:asym, or "
-                "stored: as the checkpoint has it";
+                "' is no form of --quantize; it takes int8, int4, fp8, mxfp4 "
+                "or none, the first three also with groups, as in int4:g64 "
+                "(g32, g64 or g128), the first two with zero points, as in "
+                "int4:g64:asym, or stored: as the checkpoint has it";
       return std::nullopt;
     }
     result.text.push_back(word);
@@ -86,7 +92,7 @@ QuantizationRules::parse(ArrayRef<std::string> words, std::string &problem) {
       return std::nullopt;
   }
   if (words.empty()) {
-    problem = "--quantize needs a form: int8, int4 or mxfp4";
+    problem = "--quantize needs a form: int8, int4, fp8 or mxfp4";
     return std::nullopt;
   }
   return result;
@@ -117,8 +123,11 @@ std::string QuantizationRules::describe() const {
   const std::pair<StringRef, Test> kinds[] = {
       {"int4",
        [](const QuantizedForm &f) { return f.bits == 4 && !f.areFloats(); }},
-      {"mxfp4", [](const QuantizedForm &f) { return f.areFloats(); }},
-      {"int8", [](const QuantizedForm &f) { return f.bits == 8; }}};
+      {"mxfp4",
+       [](const QuantizedForm &f) { return f.bits == 4 && f.areFloats(); }},
+      {"fp8", [](const QuantizedForm &f) { return f.byteFloats; }},
+      {"int8",
+       [](const QuantizedForm &f) { return f.bits == 8 && !f.byteFloats; }}};
   std::string result;
   for (auto [name, is] : kinds)
     if (is(others) || rules.anyOf(is))

@@ -7,11 +7,16 @@
 
 #include "RepeatedLayers.h"
 
+#include "Attune/AttuneCut.h"
 #include "Attune/AttuneDialect.h"
+#include "Attune/AttuneKept.h"
 #include "Attune/AttunePanels.h"
 #include "attune/Transforms/Passes.h"
 #include "attune/Transforms/QuantizationRules.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/StringExtras.h"
@@ -78,8 +83,7 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
         return signalPassFailure();
       if (form->bits == 0 || (!multiplied && !(*form == storedForm(weight))))
         continue;
-      if (std::string why = findObstacle(weight, gets, form->group);
-          !why.empty()) {
+      if (std::string why = findObstacle(weight, gets, *form); !why.empty()) {
         leave(weight, why);
         continue;
       }
@@ -165,14 +169,16 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     ++numQuantized;
     remark::passed(weight.getLoc(), name)
         << remark::add("'{0}' in {1}, by groups of {2}{3}", weight.getSymName(),
-                       form.areFloats() ? "floats of 4 bits"
-                       : form.bits == 4 ? "4 bits"
-                                        : "bytes",
+                       form.byteFloats    ? "floats of 8 bits"
+                       : form.areFloats() ? "floats of 4 bits"
+                       : form.bits == 4   ? "4 bits"
+                                          : "bytes",
                        form.group, form.zeros ? " with zero points" : "")
         << remark::metric("Group", form.group);
+    WeightOp order = form.ordered ? addOrder(weight, symbols) : WeightOp();
     WeightOp scales = quantize(weight, form, symbols);
     for (WeightGetOp get : gets)
-      rewrite(get, scales, form);
+      rewrite(get, scales, order, form);
   }
 
   /// Whether tokens pick rows of it. A head over the same vocabulary is of the
@@ -216,7 +222,8 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
   }
 
   static std::string findObstacle(WeightOp weight, ArrayRef<WeightGetOp> gets,
-                                  int64_t group) {
+                                  const QuantizedForm &form) {
+    int64_t group = form.group;
     RankedTensorType type = weight.getLayerType();
     if (weight.getPanelWidth())
       return "is packed already";
@@ -227,6 +234,9 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     if (findGroup(widthOf(weight), group) == 0)
       return "has rows of " + std::to_string(widthOf(weight)) +
              ", which are no whole groups";
+    if (form.ordered)
+      if (std::string why = findObstacleOfOrder(weight, gets); !why.empty())
+        return why;
     for (WeightGetOp get : gets)
       for (OpOperand &use : get->getUses()) {
         Operation *user = use.getOwner();
@@ -245,6 +255,43 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     return "";
   }
 
+  /// Why the columns of a weight cannot be in another order.
+  static std::string findObstacleOfOrder(WeightOp weight,
+                                         ArrayRef<WeightGetOp> gets) {
+    std::optional<WeightCut> cut = getCut(weight);
+    std::optional<KeptPart> kept = keptOf(weight);
+    if (weight.getParts())
+      return "is of experts, whose groups are of columns that stand apart";
+    if ((cut && cut->cutsColumns) || (kept && !kept->columns.empty()))
+      return "has a part of the columns, and groups of some that stand apart";
+    for (WeightGetOp get : gets)
+      if (!llvm::all_of(get->getUsers(), llvm::IsaPred<LinearOp>))
+        return "is a table whose groups are of columns that stand apart";
+    return "";
+  }
+
+  /// Declares the order of the columns of a weight.
+  static WeightOp addOrder(WeightOp weight, SymbolTable &symbols) {
+    Builder b(weight);
+    RankedTensorType type = weight.getTensorType();
+    SmallVector<int64_t> shape(type.getShape());
+    int64_t columns = shape.pop_back_val(), rows = shape.pop_back_val();
+    if (std::optional<WeightCut> cut = getCut(weight))
+      rows = cut->wholeRows;
+    if (std::optional<KeptPart> kept = keptOf(weight))
+      rows = kept->wholeRows;
+    shape.push_back(columns);
+    WeightOp order = weight.clone();
+    order.setType(RankedTensorType::get(shape, b.getF32Type()));
+    for (StringRef name : {"attune.cut", "attune.kept", "attune.stored",
+                           "attune.vocabulary", "attune.rows"})
+      order->removeAttr(name);
+    order->setAttr("attune.order", b.getDenseI64ArrayAttr({rows, columns}));
+    order.setSymName((weight.getSymName() + ".order").str());
+    symbols.insert(order, std::next(weight->getIterator()));
+    return order;
+  }
+
   /// Turns the weight into one of few bits. Returns its scales.
   static WeightOp quantize(WeightOp weight, QuantizedForm form,
                            SymbolTable &symbols) {
@@ -254,16 +301,23 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     weight->setAttr("attune.group", b.getI64IntegerAttr(form.group));
     if (form.zeros)
       weight->setAttr("attune.zeros", b.getUnitAttr());
+    if (form.ordered)
+      weight->setAttr("attune.ordered", b.getUnitAttr());
     WeightOp scales = weight.clone();
-    weight.setType(type.clone(b.getIntegerType(unsigned(form.bits))));
+    weight.setType(type.clone(form.byteFloats
+                                  ? Type(b.getType<Float8E4M3FNType>())
+                                  : b.getIntegerType(unsigned(form.bits))));
     shape.back() = shape.back() / form.group * (form.zeros ? 2 : 1);
-    Type scale = form.areFloats() ? b.getType<Float8E8M0FNUType>()
+    bool powers = form.scales == ScaleType::Power;
+    Type scale = powers ? b.getType<Float8E8M0FNUType>()
                  : form.scales == ScaleType::Single ? b.getF32Type()
                                                     : Type(b.getF16Type());
     if (form.bits == 4 && form.scales != ScaleType::Half)
       weight->setAttr("attune.scales", TypeAttr::get(scale));
     if (form.bits == 4 && form.scales == ScaleType::Single)
       scales->setAttr("attune.bits", b.getI64IntegerAttr(4));
+    if (form.byteFloats)
+      scales->setAttr("attune.floats", b.getUnitAttr());
     scales.setType(RankedTensorType::get(shape, scale));
     scales.setSymName((weight.getSymName() + ".scales").str());
     symbols.insert(scales, std::next(weight->getIterator()));
@@ -273,7 +327,8 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
   /// A stack's scales, and what they are of.
   using Scales = std::pair<Value, QuantizedForm>;
 
-  void rewrite(WeightGetOp get, WeightOp scales, QuantizedForm form) {
+  void rewrite(WeightGetOp get, WeightOp scales, WeightOp order,
+               QuantizedForm form) {
     OpBuilder b(get->getContext());
     b.setInsertionPointAfter(get);
     auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(
@@ -281,6 +336,11 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     get.getResult().setType(weight.getLayerType());
     Value factors = WeightGetOp::create(b, get.getLoc(), scales.getLayerType(),
                                         scales.getSymName(), get.getLayer());
+    Value places =
+        order ? WeightGetOp::create(b, get.getLoc(), order.getLayerType(),
+                                    order.getSymName(), get.getLayer())
+                    .getResult()
+              : Value();
     scaled[get] = {factors, form};
     for (Operation *user : llvm::make_early_inc_range(get->getUsers())) {
       // Mixtures follow when both of their stacks are done.
@@ -296,8 +356,11 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
         continue;
       }
       auto linear = cast<LinearOp>(user);
-      Rows rows =
-          quantizeRows(b, linear.getLoc(), linear.getInput(), form.group);
+      Value input = linear.getInput();
+      if (places)
+        input = sortColumns(b, linear.getLoc(), input, places);
+      Rows rows = quantizeRows(b, linear.getLoc(), input, form.group,
+                               exactActivations || form.byteFloats);
       auto made = QuantizedLinearOp::create(
           b, linear.getLoc(), linear.getType(), rows.values, rows.scales,
           rows.sums, get, factors, linear.getBias(), linear.getResidual(),
@@ -309,7 +372,11 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
 
   void rewrite(MoEOp op, Scales up, Scales down) {
     OpBuilder b(op);
-    Rows rows = quantizeRows(b, op.getLoc(), op.getInput(), up.second.group);
+    // Floats of 8 bits multiply numbers, and a mixture has one kind of rows.
+    bool exact =
+        exactActivations || up.second.byteFloats || down.second.byteFloats;
+    Rows rows =
+        quantizeRows(b, op.getLoc(), op.getInput(), up.second.group, exact);
     int64_t hidden =
         cast<RankedTensorType>(op.getDown().getType()).getShape().back();
     auto made = QuantizedMoEOp::create(
@@ -322,14 +389,39 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     replace(op, made);
   }
 
+  /// Rows whose columns are those that `places` says. There are few beside the
+  /// matrix, so that a loop over them costs little.
+  static Value sortColumns(OpBuilder &b, Location loc, Value rows,
+                           Value places) {
+    auto type = cast<RankedTensorType>(rows.getType());
+    auto rank = unsigned(type.getRank());
+    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, rows);
+    Value empty = tensor::EmptyOp::create(b, loc, sizes, type.getElementType());
+    AffineMap all = b.getMultiDimIdentityMap(rank);
+    SmallVector<AffineMap> maps = {all.getMinorSubMap(1), all};
+    SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
+    auto body = [&](OpBuilder &b, Location loc, ValueRange args) {
+      Value place = arith::FPToSIOp::create(b, loc, b.getI32Type(), args[0]);
+      SmallVector<Value> at;
+      for (unsigned dim = 0; dim + 1 < rank; ++dim)
+        at.push_back(linalg::IndexOp::create(b, loc, dim));
+      at.push_back(arith::IndexCastOp::create(b, loc, b.getIndexType(), place));
+      Value x = tensor::ExtractOp::create(b, loc, rows, at);
+      linalg::YieldOp::create(b, loc, x);
+    };
+    return linalg::GenericOp::create(b, loc, type, places, empty, maps, loops,
+                                     body)
+        .getResult(0);
+  }
+
   /// Rows as bytes, or with exact activations as they are.
   struct Rows {
     Value values, scales, sums;
   };
 
-  Rows quantizeRows(OpBuilder &b, Location loc, Value input,
-                    int64_t size) const {
-    if (exactActivations)
+  static Rows quantizeRows(OpBuilder &b, Location loc, Value input,
+                           int64_t size, bool exact) {
+    if (exact)
       return {input, Value(), Value()};
     auto type = cast<RankedTensorType>(input.getType());
     SmallVector<int64_t> shape(type.getShape());

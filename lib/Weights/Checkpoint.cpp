@@ -348,6 +348,28 @@ void Checkpoint::addValues(std::string name, std::vector<int64_t> shape,
   encodings.push_back(std::move(given));
 }
 
+void Checkpoint::release(const uint8_t *first, uint64_t count) const {
+  for (const auto &file : files)
+    file->release(first, count);
+  if (gguf)
+    gguf->release(first, count);
+}
+
+const std::vector<int32_t> &TensorEncoding::order() const {
+  static const std::vector<int32_t> none;
+  return none;
+}
+
+StoredTensor storedAs(const CheckpointTensor &tensor) {
+  StoredTensor result{tensor.encoding->form(), 0};
+  if (result.form.ordered) {
+    result.order = 0xcbf29ce484222325u; // FNV-1a
+    for (int32_t column : tensor.encoding->order())
+      result.order = (result.order ^ uint32_t(column)) * 0x100000001b3u;
+  }
+  return result;
+}
+
 /// A shard lies beside its index: a name that leads elsewhere is refused, since
 /// the index may come from anywhere.
 static bool isPlainName(const std::string &name) {

@@ -65,6 +65,7 @@ bool checkFinite(const Checkpoint &checkpoint, DiagnosticEngine &diags) {
       scan<uint16_t>(info->data, info->bytes / 2, 0, 0x7c00u, 0x03ffu, found);
     else if (info->dtype == runtime::DType::BF16)
       scan<uint16_t>(info->data, info->bytes / 2, 0, 0x7f80u, 0x007fu, found);
+    checkpoint.release(info->data, info->bytes);
     if (found.count == 0)
       continue;
     finite = false;

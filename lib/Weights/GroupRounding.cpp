@@ -57,6 +57,10 @@ GroupRounding::GroupRounding(const StoredForm &form, const float *values)
     : form(form) {
   float check = checkFinite(values, form.group);
   float largest = findLargest(values, form.group);
+  if (form.byteFloats) {
+    scale.scale = std::fabs(largest) / 448 + check;
+    return;
+  }
   if (form.areFloats()) {
     // 6, the largest of them, is 1.5 * 2^2.
     int exponent = largest == 0 ? -125 : std::ilogb(largest);
@@ -83,6 +87,8 @@ GroupRounding::GroupRounding(const StoredForm &form, const float *values)
 
 QuantizationError GroupRounding::round(const float *values,
                                        uint8_t *numbers) const {
+  if (form.byteFloats)
+    return roundByteFloats(values, numbers);
   if (form.areFloats())
     return roundFloats(values, numbers);
   float inverse = invert(scale.scale);
@@ -105,6 +111,31 @@ QuantizationError GroupRounding::round(const float *values,
   if (inverse != 0)
     error.add({lost, total});
   return error;
+}
+
+/// Codes of e4m3: a sign, four bits of an exponent that counts from 7, and
+/// three of the fraction. The largest that is a number is 448.
+QuantizationError GroupRounding::roundByteFloats(const float *values,
+                                                 uint8_t *numbers) const {
+  float inverse = invert(scale.scale);
+  float lost = 0, total = 0;
+  for (int64_t i = 0; i < form.group; ++i) {
+    float value = inverse == 0 ? 0.0f : values[i];
+    float size = std::min(std::fabs(value * inverse), 448.0f);
+    // Neighbours are 2^-9 apart below 2^-6, and from there on an eighth of the
+    // power of two below them.
+    int exponent = size < 0x1p-6f ? -6 : std::ilogb(size);
+    float steps = roundEven(std::ldexp(size, 3 - exponent));
+    float rounded = std::ldexp(steps, exponent - 3);
+    // Eight steps of the least exponent are the first number with a one in
+    // front; sixteen of another are eight of the next.
+    int code = int(steps) + (exponent + 6) * 8;
+    float difference = std::fabs(value) - rounded * scale.scale;
+    lost += difference * difference;
+    total += value * value;
+    numbers[i] = uint8_t(value < 0 ? code | 128 : code);
+  }
+  return {lost, total};
 }
 
 /// Codes of e2m1, whose sign is the uppermost of four bits.
@@ -138,7 +169,7 @@ void convertGroup(const StoredForm &from, const StoredForm &to,
       numbers[i] = uint8_t(doubles[numbers[i]] + to.middle());
     return;
   }
-  if (from.zeros || from.areFloats())
+  if (from.zeros || from.areFloats() || to.areFloats())
     return;
   scale.zero = float(to.middle());
   for (int64_t i = 0; i < to.group; ++i)

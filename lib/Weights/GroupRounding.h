@@ -36,6 +36,8 @@ public:
   QuantizationError round(const float *values, uint8_t *numbers) const;
 
 private:
+  QuantizationError roundByteFloats(const float *values,
+                                    uint8_t *numbers) const;
   QuantizationError roundFloats(const float *values, uint8_t *numbers) const;
 
   StoredForm form;

@@ -49,6 +49,8 @@ std::vector<int64_t> unpackedShape(WeightOp weight) {
 static std::vector<int64_t> sourceShape(WeightOp weight) {
   if (std::optional<Factor> factor = factorOf(weight))
     return {factor->rows, factor->columns};
+  if (auto whole = weight->getAttrOfType<DenseI64ArrayAttr>("attune.order"))
+    return {whole[0], whole[1]};
   std::vector<int64_t> shape = unpackedShape(weight);
   auto widen = [&](int64_t rows, int64_t columns) {
     shape[0] = rows;

@@ -14,12 +14,14 @@
 #include "CalibratedEncoding.h"
 #include "FactorEncoding.h"
 #include "ModuleWeights.h"
+#include "OrderEncoding.h"
 #include "WeightPacker.h"
 #include "attune/Runtime/WeightSection.h"
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <fcntl.h>
 #include <functional>
 #include <mutex>
@@ -39,8 +41,9 @@ namespace {
 /// Bands of one part of one layer of one weight.
 struct Task {
   const PackedMatrix *matrix;
-  int64_t first, last; ///< bands
-  int64_t offset;      ///< of the first band in the blob
+  int64_t first, last;        ///< bands
+  int64_t offset;             ///< of the first band in the blob
+  std::atomic<int64_t> *left; ///< tasks of the matrix
 };
 
 /// Everything to be packed, cut into tasks of about a megabyte.
@@ -73,6 +76,9 @@ private:
   void choose(PackedMatrix &matrix, WeightOp weight, int64_t layer,
               int64_t part, const WeightValues &values);
 
+  /// Adds the order of the columns of what the sources give.
+  void addOrder(PackedMatrix &matrix, const std::vector<int32_t> &places);
+
   /// Adds a factor of what the sources give.
   void addFactor(PackedMatrix &matrix, WeightOp weight, int64_t layer,
                  const Factor &factor, const WeightValues &values);
@@ -88,12 +94,14 @@ private:
   std::vector<LowRank> lowRank;
   std::vector<std::unique_ptr<FactorEncoding>> factors;
   std::vector<std::unique_ptr<CalibratedEncoding>> roundings;
+  std::vector<std::unique_ptr<OrderEncoding>> orders;
   /// The numbers that were chosen and are used.
   std::map<const ChosenMatrix *, std::string> chosen;
   /// One flag for each weight.
   std::vector<std::pair<std::string, std::unique_ptr<std::atomic<bool>>>>
       overflows;
   std::vector<Task> tasks;
+  std::deque<std::atomic<int64_t>> left; ///< tasks of each matrix
   WeightLayout layout;
   int64_t totalBytes = 0, maxTaskBytes = 0;
   std::map<std::string, QuantizationError> errors; ///< by kind of form
@@ -163,6 +171,28 @@ static void addPieces(PackedMatrix &matrix, WeightOp weight, int64_t layer,
     piece.whole = matrix.rows;
     matrix.rows += piece.rows;
   }
+}
+
+/// The order of the columns of a weight's sources, which are all alike.
+static const std::vector<int32_t> &orderOf(WeightOp weight, int64_t layer,
+                                           int64_t columns,
+                                           const Checkpoint *checkpoint) {
+  static const std::vector<int32_t> none;
+  const CheckpointTensor *tensor =
+      checkpoint ? checkpoint->find(sourcesOf(weight, layer, 0).front().tensor)
+                 : nullptr;
+  if (!tensor || !tensor->encoding ||
+      int64_t(tensor->encoding->order().size()) != columns)
+    return none;
+  return tensor->encoding->order();
+}
+
+void Plan::addOrder(PackedMatrix &matrix, const std::vector<int32_t> &places) {
+  orders.push_back(
+      std::make_unique<OrderEncoding>(places, int64_t(matrix.numBands)));
+  PackPiece &piece = matrix.pieces.emplace_back();
+  piece.tensor = &orders.back()->tensor;
+  piece.rows = piece.tensorRows = matrix.rows = matrix.numBands;
 }
 
 void Plan::addFactor(PackedMatrix &matrix, WeightOp weight, int64_t layer,
@@ -259,6 +289,7 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
   matrix->bits = weight.getBits();
   matrix->zeros = form.zeros;
   matrix->scaleType = form.scales;
+  matrix->byteFloats = form.byteFloats;
   matrix->scales = weight.holdsScales();
   matrix->pairs = !matrix->group && weight.getColumnsSideBySide() == 2;
   for (size_t i = 1; i < shape.size(); ++i)
@@ -290,6 +321,16 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
       noiseFor(weight.getSymName(), layer * countAllParts(weight) + part,
                shape.size() < 2, matrix->wholeColumns, values.seed);
 
+  const std::vector<int32_t> &order =
+      orderOf(weight, layer,
+              weight.holdsOrder() ? matrix->numBands : matrix->wholeColumns,
+              values.checkpoint);
+  if (weight.holdsOrder()) {
+    addOrder(*matrix, order);
+    return matrix;
+  }
+  if (form.ordered)
+    matrix->order = &order;
   if (std::optional<Factor> factor = factorOf(weight);
       factor && values.checkpoint)
     addFactor(*matrix, weight, layer, *factor, values);
@@ -337,9 +378,12 @@ bool Plan::addPart(WeightOp weight, int64_t layer, int64_t part, int64_t rank,
   int64_t start = layout.inBlob(place.getLayerOffset(layer), rank) +
                   part * (place.layerBytes / weight.getNumParts());
   int64_t step = std::max<int64_t>((1 << 20) / bandBytes, 1);
+  std::atomic<int64_t> &number = left.emplace_back(0);
   for (int64_t band = 0; band < matrix->numBands; band += step) {
     int64_t last = std::min(band + step, matrix->numBands);
-    tasks.push_back({matrix.get(), band, last, start + band * bandBytes});
+    tasks.push_back(
+        {matrix.get(), band, last, start + band * bandBytes, &number});
+    ++number;
     if (matrix->shared)
       matrix->shared->addTask();
     maxTaskBytes = std::max(maxTaskBytes, (last - band) * bandBytes);
@@ -406,6 +450,12 @@ bool Plan::run(
           task.matrix->pack(task.first, task.last, out));
       if (task.matrix->shared)
         task.matrix->shared->finishTask();
+      // What a matrix is made of is read once: memory need not keep it.
+      if (--*task.left == 0 && values.checkpoint)
+        for (const PackPiece &piece : task.matrix->pieces) {
+          auto [data, size] = piece.bytesOf(task.matrix->wholeColumns);
+          values.checkpoint->release(data, size);
+        }
       int64_t bytes = (task.last - task.first) * task.matrix->bandBytes();
       if (!blob && !sink(task.offset, out, bytes))
         ok = false;
@@ -451,7 +501,8 @@ static void count(const PackedMatrix &matrix, const PackPiece &piece,
   if (same == encoded.end())
     same = encoded.insert(same, entry);
   ++same->tensors;
-  if (!matrix.group && piece.tensor->encoding->form().bits)
+  StoredForm form = piece.tensor->encoding->form();
+  if (!matrix.group && form.bits && !form.ordered)
     ++same->widened;
 }
 
@@ -477,7 +528,7 @@ WeightReport Plan::report(double seconds) const {
           std::exchange(before, piece.tensor) != piece.tensor)
         count(*matrix, piece, result.encoded);
   }
-  for (const char *kind : {"int8", "int4", "mxfp4"}) {
+  for (const char *kind : {"int8", "int4", "fp8", "mxfp4"}) {
     WeightReport::Quantized sum;
     sum.kind = kind;
     for (const auto &matrix : matrices) {

@@ -21,10 +21,14 @@ StoredForm formOf(WeightOp weight) {
   if (!group)
     return {};
   FloatType scales = weight.getScaleType();
-  return {weight.getBits(), *group, weight.hasZeros(),
+  return {weight.getBits(),
+          *group,
+          weight.hasZeros(),
           scales.isF16()   ? ScaleType::Half
           : scales.isF32() ? ScaleType::Single
-                           : ScaleType::Power};
+                           : ScaleType::Power,
+          weight.hasByteFloats(),
+          weight->hasAttr("attune.ordered")};
 }
 
 /// Rounds up to the alignment; false on overflow.

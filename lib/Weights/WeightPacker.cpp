@@ -138,6 +138,20 @@ PackNoise noiseFor(llvm::StringRef name, int64_t layer, bool isVector,
   return noise;
 }
 
+std::pair<const uint8_t *, uint64_t> PackPiece::bytesOf(int64_t columns) const {
+  if (!data || !tensor || rows < 1)
+    return {nullptr, 0};
+  if (tensor->encoding)
+    return {tensor->data, tensor->bytes};
+  int64_t first = firstValue, count = columns * tensorRows;
+  if (!transposed) {
+    first += begin * columns;
+    count = (rowOf(rows - 1) + 1 - begin) * columns;
+  }
+  int64_t size = runtime::dtypeBytes(dtype);
+  return {data + first * size, uint64_t(count * size)};
+}
+
 std::pair<int64_t, int64_t> PackedMatrix::wholeColumnOf(int64_t column) const {
   for (auto [begin, count] : keptColumns) {
     if (column < count)
@@ -345,8 +359,12 @@ bool PackedMatrix::keeps(const PackPiece &piece) const {
   for (auto [begin, count] : keptColumns)
     if (group && (begin % group || count % group))
       return false; // groups are no longer what they were
-  return group && piece.tensor && piece.tensor->encoding && !piece.transposed &&
-         piece.scale == 1 && form().holds(piece.tensor->encoding->form());
+  if (!group || !piece.tensor || !piece.tensor->encoding || piece.transposed ||
+      piece.scale != 1)
+    return false;
+  const TensorEncoding &encoding = *piece.tensor->encoding;
+  return form().holds(encoding.form()) &&
+         (!order || *order == encoding.order());
 }
 
 void PackedMatrix::copyGroup(const PackPiece &piece, int64_t pieceRow,
@@ -367,6 +385,14 @@ void PackedMatrix::copyGroup(const PackPiece &piece, int64_t pieceRow,
   storeNumbers(numbers, row, begin, out);
 }
 
+void PackedMatrix::sortColumns(float *row) const {
+  if (order->empty())
+    return;
+  std::vector<float> before(row, row + columns);
+  for (int64_t place = 0; place < columns; ++place)
+    row[place] = before[size_t((*order)[place])];
+}
+
 QuantizationError PackedMatrix::quantizeRows(int64_t first, int64_t last,
                                              uint8_t *out) const {
   QuantizationError error;
@@ -381,6 +407,8 @@ QuantizationError PackedMatrix::quantizeRows(int64_t first, int64_t last,
       values.resize((to - from) * columns);
       packRows(from, to, reinterpret_cast<uint8_t *>(values.data()), columns,
                1);
+      for (int64_t row = 0; order && row < to - from; ++row)
+        sortColumns(&values[row * columns]);
     }
     for (int64_t row = from; row < to; ++row)
       for (int64_t begin = 0; begin < columns; begin += group)

@@ -63,6 +63,8 @@ struct PackPiece {
   int64_t rowOf(int64_t row) const {
     return begin + (run ? row / run * stride + row % run : row);
   }
+  /// The bytes that it is made of: where they begin, and how many.
+  std::pair<const uint8_t *, uint64_t> bytesOf(int64_t columns) const;
   /// How many rows from `row` on are neighbours in the tensor.
   int64_t neighboursFrom(int64_t row) const {
     return run ? run - row % run : rows - row;
@@ -104,6 +106,9 @@ struct PackedMatrix {
   bool scales = false;
   bool zeros = false; ///< scales are pairs, each with a zero point behind it
   ScaleType scaleType = ScaleType::Single;
+  bool byteFloats = false; ///< numbers are floats of 8 bits
+  /// The column that comes at each place, if not as they stand.
+  const std::vector<int32_t> *order = nullptr;
   int64_t numBands = 0;
   PackNoise noise;
   /// The factor of each column, if there are any; `dtype` is F32 then.
@@ -119,7 +124,9 @@ struct PackedMatrix {
                      : columns * bits / 8;
     return rowBytes * (panelWidth ? panelWidth : 1);
   }
-  StoredForm form() const { return {bits, group, zeros, scaleType}; }
+  StoredForm form() const {
+    return {bits, group, zeros, scaleType, byteFloats, order != nullptr};
+  }
   /// Whether a piece has the numbers and scales that are to be packed.
   bool keeps(const PackPiece &piece) const;
   /// Where a column is in the whole matrix, and how many from it on are
@@ -153,6 +160,8 @@ private:
   /// The same of a group that `piece` keeps as such, in its row `pieceRow`.
   void copyGroup(const PackPiece &piece, int64_t pieceRow, int64_t row,
                  int64_t begin, uint8_t *numbers, uint8_t *out) const;
+  /// Puts the values of a row in the matrix's order.
+  void sortColumns(float *row) const;
   void storeScale(GroupScale scale, int64_t row, int64_t begin,
                   uint8_t *out) const;
   /// The numbers of a group into their places.

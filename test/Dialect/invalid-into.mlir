@@ -159,3 +159,12 @@ func.func @j5(%x: tensor<4x64xf32>, %w: tensor<2x16x32xi8>, %t: tensor<2x2x8xf8E
   %y = attune.quantized_linear_into %x, %w scales %t into %d : tensor<4x64xf32>, tensor<2x16x32xi8>, tensor<2x2x8xf8E8M0FNU>, tensor<4x16xf32> -> tensor<4x16xf32>
   return
 }
+
+// -----
+
+// J5: scales of floats of 8 bits
+func.func @j5_2(%x: tensor<4x64xf32>, %w: tensor<2x16x32xf8E4M3FN>, %t: tensor<2x2x8xf16>, %d: tensor<4x16xf32>) {
+  // expected-error @+1 {{has floats of 8 bits, whose scales are f32 without zeros}}
+  %y = attune.quantized_linear_into %x, %w scales %t into %d : tensor<4x64xf32>, tensor<2x16x32xf8E4M3FN>, tensor<2x2x8xf16>, tensor<4x16xf32> -> tensor<4x16xf32>
+  return
+}

@@ -241,3 +241,32 @@ func.func @l8(%x: tensor<3x64xf32>, %w: tensor<96x64xi8>, %t: tensor<96x2xf8E8M0
      : (tensor<3x64xf32>), (tensor<96x64xi8>, tensor<96x2xf8E8M0FNU>) -> tensor<3x96xf32>
   return
 }
+
+// -----
+
+// L9: floats of 8 bits multiply numbers
+func.func @l9(%q: tensor<3x64xi8>, %s: tensor<3x2xf32>, %n: tensor<3x2xi32>, %w: tensor<96x64xf8E4M3FN>, %t: tensor<96x2xf32>) {
+  // expected-error @+1 {{has floats of 8 bits, which multiply numbers, but an input of bytes}}
+  %y = attune.quantized_linear %q scales %s sums %n, %w scales %t
+     : (tensor<3x64xi8>, tensor<3x2xf32>, tensor<3x2xi32>), (tensor<96x64xf8E4M3FN>, tensor<96x2xf32>) -> tensor<3x96xf32>
+  return
+}
+
+// -----
+
+// L9: and have no zero points
+func.func @l9_2(%x: tensor<3x64xf32>, %w: tensor<96x64xf8E4M3FN>, %t: tensor<96x4xf32>) {
+  // expected-error @+1 {{has floats of 8 bits, whose scales are f32 without zeros}}
+  %y = attune.quantized_linear %x, %w scales %t zeros
+     : (tensor<3x64xf32>), (tensor<96x64xf8E4M3FN>, tensor<96x4xf32>) -> tensor<3x96xf32>
+  return
+}
+
+// -----
+
+// E3: scales of floats of 8 bits
+func.func @e3_3(%ids: tensor<2x5xi64>, %w: tensor<100x64xf8E4M3FN>, %t: tensor<100x2xf16>) {
+  // expected-error @+1 {{has floats of 8 bits, whose scales are f32 without zeros}}
+  %x = attune.quantized_embedding %ids, %w scales %t : tensor<2x5xi64>, (tensor<100x64xf8E4M3FN>, tensor<100x2xf16>) -> tensor<2x5x64xf32>
+  return
+}

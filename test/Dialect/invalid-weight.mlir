@@ -170,7 +170,7 @@ attune.weight @w : tensor<8x96xi4> from [#attune.source<"w">]
 // -----
 
 // W7: nothing else has groups
-// expected-error @+1 {{has groups, whose values are i8 or i4 and whose scales are f32, f16 or f8E8M0FNU, but elements of type 'bf16'}}
+// expected-error @+1 {{has groups, whose values are i8, i4 or f8E4M3FN and whose scales are f32, f16 or f8E8M0FNU, but elements of type 'bf16'}}
 attune.weight @w : tensor<8x64xbf16> from [#attune.source<"w">] {attune.group = 32 : i64}
 
 // -----
@@ -184,6 +184,18 @@ attune.weight @w : tensor<8x64xf32> from [#attune.source<"w">] {attune.zeros}
 // W7: and not beside powers of two
 // expected-error @+1 {{has zero points, but no groups with scales beside them}}
 attune.weight @w : tensor<8x2xf8E8M0FNU> from [#attune.source<"w">] {attune.group = 32 : i64, attune.zeros}
+
+// -----
+
+// W7: nor of floats of 8 bits
+// expected-error @+1 {{has zero points, but no groups with scales beside them}}
+attune.weight @w : tensor<8x64xf8E4M3FN> from [#attune.source<"w">] {attune.group = 32 : i64, attune.zeros}
+
+// -----
+
+// W7: which are in groups
+// expected-error @+1 {{holds bytes, but does not say in attune.group how many share a scale}}
+attune.weight @w : tensor<8x64xf8E4M3FN> from [#attune.source<"w">]
 
 // -----
 
@@ -294,3 +306,9 @@ attune.weight @w stacked : tensor<2x8x2xf32> from [#attune.source<"w.{i}">] {att
 // W10: ranges ascend within the matrix
 // expected-error @+1 {{has type 'tensor<8x2xf32>' of a layer, which is not what attune.kept keeps of a matrix 8x4}}
 attune.weight @w : tensor<8x2xf32> from [#attune.source<"w">] {attune.kept = {whole = array<i64: 8, 4>, columns = [array<i64: 3, 2>]}}
+
+// -----
+
+// W11: an order is of as many columns
+// expected-error @+1 {{is an order of type 'tensor<32xf32>', but not one of the columns of array<i64: 8, 64>}}
+attune.weight @w : tensor<32xf32> from [#attune.source<"w">] {attune.order = array<i64: 8, 64>}

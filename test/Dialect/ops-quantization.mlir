@@ -91,3 +91,24 @@ func.func @numbers(%x: tensor<?x?x768xf32>, %w: tensor<3072x768xi4>, %t: tensor<
        (tensor<3072x768xi4>, tensor<3072x12xf16>) -> tensor<?x?x3072xf32>
   return %y : tensor<?x?x3072xf32>
 }
+
+// CHECK-LABEL: @byte_floats(
+// CHECK: attune.quantized_linear %{{.+}}, %{{.+}} scales %{{.+}} : (tensor<?x64xbf16>), (tensor<20x64xf8E4M3FN>, tensor<20x2xf32>) -> tensor<?x20xf32>
+// CHECK: attune.quantized_linear %{{.+}}, %{{.+}} scales %{{.+}} : (tensor<?x64xbf16>), (tensor<3x16x32xf8E4M3FN>, tensor<3x2x8xf32>) -> tensor<?x20xf32>
+// CHECK: attune.quantized_embedding %{{.+}}, %{{.+}} scales %{{.+}} : tensor<?x?xi64>, (tensor<3x16x32xf8E4M3FN>, tensor<3x2x8xf32>) -> tensor<?x?x64xf32>
+func.func @byte_floats(%x: tensor<?x64xbf16>, %w: tensor<20x64xf8E4M3FN>, %t: tensor<20x2xf32>,
+                       %p: tensor<3x16x32xf8E4M3FN>, %u: tensor<3x2x8xf32>, %ids: tensor<?x?xi64>)
+    -> (tensor<?x20xf32>, tensor<?x20xf32>, tensor<?x?x64xf32>) {
+  %a = attune.quantized_linear %x, %w scales %t : (tensor<?x64xbf16>), (tensor<20x64xf8E4M3FN>, tensor<20x2xf32>) -> tensor<?x20xf32>
+  %b = attune.quantized_linear %x, %p scales %u : (tensor<?x64xbf16>), (tensor<3x16x32xf8E4M3FN>, tensor<3x2x8xf32>) -> tensor<?x20xf32>
+  %c = attune.quantized_embedding %ids, %p scales %u : tensor<?x?xi64>, (tensor<3x16x32xf8E4M3FN>, tensor<3x2x8xf32>) -> tensor<?x?x64xf32>
+  return %a, %b, %c : tensor<?x20xf32>, tensor<?x20xf32>, tensor<?x?x64xf32>
+}
+
+// CHECK-LABEL: @many_byte_floats(
+// CHECK: attune.quantized_linear %{{.+}}, %{{.+}} scales %{{.+}} : (tensor<?x?x768xf32>), (tensor<3072x768xf8E4M3FN>, tensor<3072x6xf32>) -> tensor<?x?x3072xf32>
+func.func @many_byte_floats(%x: tensor<?x?x768xf32>, %w: tensor<3072x768xf8E4M3FN>, %t: tensor<3072x6xf32>) -> tensor<?x?x3072xf32> {
+  %y = attune.quantized_linear %x, %w scales %t : (tensor<?x?x768xf32>),
+         (tensor<3072x768xf8E4M3FN>, tensor<3072x6xf32>) -> tensor<?x?x3072xf32>
+  return %y : tensor<?x?x3072xf32>
+}

@@ -2,12 +2,15 @@
 // RUN: attune-opt %s --attune-quantize=rules=int8:g16:asym | FileCheck %s --check-prefix=BYTES
 // RUN: attune-opt %s --attune-quantize=rules=int4:asym:f32 | FileCheck %s --check-prefix=WIDE
 // RUN: attune-opt %s --attune-quantize=rules=mxfp4 | FileCheck %s --check-prefix=FLOATS
+// RUN: attune-opt %s --attune-quantize=rules=fp8:g64 | FileCheck %s --check-prefix=FP8
+// RUN: attune-opt %s --attune-quantize=rules=stored | FileCheck %s --check-prefix=ORDERED
 // RUN: attune-opt %s --attune-quantize=rules=mxfp4 --remarks-filter=attune-quantize -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 // RUN: attune-opt %s --attune-quantize="rules=int4 exact-activations" | FileCheck %s --check-prefix=EXACT
 // RUN: not attune-opt %s --attune-quantize=rules=int4:g16 -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=int4:g16
 // RUN: not attune-opt %s --attune-quantize=rules=mxfp4:g64 -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=mxfp4:g64
 // RUN: not attune-opt %s --attune-quantize=rules=int8:asym:asym -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=int8:asym:asym
-// FORM: error: '[[FORM]]' is no form of --quantize; it takes int8, int4, mxfp4 or none
+// RUN: not attune-opt %s --attune-quantize=rules=int4:ordered -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=int4:ordered
+// FORM: error: '[[FORM]]' is no form of --quantize; it takes int8, int4, fp8, mxfp4 or none
 
 // Zero points stand beside the scales; numbers say what their scales consist of
 // where that is not the usual type.
@@ -19,6 +22,9 @@
 // WIDE:   attune.weight @fc.scales : tensor<20x16xf32> from {{.+}} {attune.bits = 4 : i64, attune.group = 32 : i64, attune.zeros}
 // FLOATS: attune.weight @fc : tensor<20x256xi4> from {{.+}} {attune.group = 32 : i64, attune.scales = f8E8M0FNU}
 // FLOATS: attune.weight @fc.scales : tensor<20x8xf8E8M0FNU> from {{.+}} {attune.group = 32 : i64}
+// FP8:    attune.weight @fc : tensor<20x256xf8E4M3FN> from {{.+}} {attune.group = 64 : i64}
+// FP8:    attune.weight @fc.scales : tensor<20x4xf32> from {{.+}} {attune.floats, attune.group = 64 : i64}
+// FP8:    attune.weight @wte : tensor<50x64xf8E4M3FN>
 // REMARK: [Passed] quantize | Category:attune-quantize {{.*}}Remark="'fc' in floats of 4 bits, by groups of 32"
 attune.weight @fc : tensor<20x256xf32> from [#attune.source<"fc">]
 // A table that a head shares is in bytes.
@@ -41,6 +47,12 @@ func.func @layer(%x: tensor<?x256xf32>) -> tensor<?x20xf32> {
   return %y : tensor<?x20xf32>
 }
 
+// Floats of 8 bits multiply numbers as they are.
+// FP8-LABEL: @layer(
+// FP8-SAME:    %[[X:.+]]: tensor<?x256xf32>
+// FP8-NOT:     quantize_rows
+// FP8:         attune.quantized_linear %[[X]], %{{.+}} scales %{{.+}} : (tensor<?x256xf32>), (tensor<20x256xf8E4M3FN>, tensor<20x4xf32>) -> tensor<?x20xf32>
+
 // BYTES-LABEL: @tied(
 // BYTES:         attune.quantized_embedding %{{.+}}, %{{.+}} scales %{{.+}} zeros : tensor<?x?xi64>, (tensor<50x64xi8>, tensor<50x8xf32>)
 func.func @tied(%ids: tensor<?x?xi64>) -> tensor<?x?x50xf32> {
@@ -48,4 +60,23 @@ func.func @tied(%ids: tensor<?x?xi64>) -> tensor<?x?x50xf32> {
   %x = attune.embedding %ids, %w : tensor<?x?xi64>, tensor<50x64xf32> -> tensor<?x?x64xf32>
   %y = attune.linear %x, %w : tensor<?x?x64xf32>, tensor<50x64xf32> -> tensor<?x?x50xf32>
   return %y : tensor<?x?x50xf32>
+}
+
+// Groups of columns that stand apart: rows get the order in which the matrix has
+// them.
+// ORDERED: attune.weight @far stacked : tensor<2x20x256xi4> from {{.+}} {attune.group = 64 : i64, attune.ordered,{{.+}}}
+// ORDERED: attune.weight @far.scales stacked : tensor<2x20x4xf16> from {{.+}} {attune.group = 64 : i64, attune.ordered,{{.+}}}
+// ORDERED: attune.weight @far.order stacked : tensor<2x256xf32> from {{.+}} {attune.order = array<i64: 20, 256>}
+attune.weight @far stacked : tensor<2x20x256xf32> from [#attune.source<"far.{i}">] {attune.stored = "int4:g64:ordered"}
+// ORDERED-LABEL: @far_groups(
+// ORDERED-SAME:    %[[X:.+]]: tensor<?x?x256xf32>
+// ORDERED:         %[[P:.+]] = attune.weight_get @far.order[%{{.+}}] : tensor<256xf32>
+// ORDERED:         %[[S:.+]] = linalg.generic {{.+}} ins(%[[P]] : tensor<256xf32>)
+// ORDERED:           tensor.extract %[[X]]
+// ORDERED:         attune.quantize_rows %[[S]] group 64
+func.func @far_groups(%x: tensor<?x?x256xf32>) -> tensor<?x?x20xf32> {
+  %i = arith.constant 1 : index
+  %w = attune.weight_get @far[%i] : tensor<20x256xf32>
+  %y = attune.linear %x, %w : tensor<?x?x256xf32>, tensor<20x256xf32> -> tensor<?x?x20xf32>
+  return %y : tensor<?x?x20xf32>
 }

@@ -13,11 +13,12 @@
 
 The numbers come from the methods' published definitions, in double precision.
 
-METHOD: gptq, gptq-order (columns in an order of their own, zero points that
-differ), gptq-v2-8 (8 bits, zero points as they are), awq, packed4, packed8,
-packed-order and int8 (compressed-tensors), float8 (the same, a scale for each
-row), block8 (a scale for each block of 16 x 16), fp8 (the same, as
-weight_scale_inv) and mxfp4 (stacks of experts alone).
+METHOD: gptq, gptq-order (groups of columns that stand apart, the same for
+matrices of one input, and zero points that differ), gptq-orders (the same with
+others for each matrix), gptq-v2-8 (8 bits, zero points as they are), awq, packed4,
+packed8, packed-order and int8 (compressed-tensors), float8 (the same, a scale for
+each row), block8 (a scale for each block of 16 x 16), fp8 (the same, as
+weight_scale_inv), fp8-wide (of 32 x 32) and mxfp4 (stacks of experts alone).
 """
 import json
 import math
@@ -31,7 +32,8 @@ import tensors as safetensors
 GROUP = 32
 BLOCK = 16
 METHODS = ["gptq", "gptq-order", "gptq-v2-8", "awq", "packed4", "packed8",
-           "packed-order", "int8", "float8", "block8", "fp8", "mxfp4"]
+           "packed-order", "int8", "float8", "block8", "fp8", "fp8-wide",
+           "mxfp4"]
 E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6]
 AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
 
@@ -81,8 +83,9 @@ def nearest_float8(number):
     return min(FLOATS, key=lambda entry: abs(entry[0] - number))[1]
 
 
-def quantize(rows, method, rng):
-    """Tensors by the end of their name, and the values that they stand for."""
+def quantize(rows, method, rng, order_rng=None):
+    """Tensors by the end of their name, and the values that they stand for.
+    `order_rng` draws the groups of columns."""
     out, inner = len(rows), len(rows[0])
     if method == "mxfp4":
         codes, exponents, values = b"", b"", []
@@ -117,15 +120,16 @@ def quantize(rows, method, rng):
         return {"weight": (kind, [out, inner], codes),
                 "weight_scale": ("BF16", [out, 1],
                                  safetensors.stored(scales, "bf16"))}, values
-    if method in ("fp8", "block8"):
-        end = "weight_scale_inv" if method == "fp8" else "weight_scale"
-        down, across = -(-out // BLOCK), -(-inner // BLOCK)
+    if method in ("fp8", "fp8-wide", "block8"):
+        end = "weight_scale" if method == "block8" else "weight_scale_inv"
+        block = block_of(method)
+        down, across = -(-out // block), -(-inner // block)
         scales = [rng.uniform(0.001, 0.002) for _ in range(down * across)]
         scales = [safetensors.rounded(s, "f32") for s in scales]
         codes, values = b"", []
         for r, row in enumerate(rows):
             for c, number in enumerate(row):
-                scale = scales[r // BLOCK * across + c // BLOCK]
+                scale = scales[r // block * across + c // block]
                 code = nearest_float8(number / scale)
                 codes += bytes([code])
                 values.append(decode_float8(code) * scale)
@@ -136,9 +140,9 @@ def quantize(rows, method, rng):
     top, middle = (1 << bits) - 1, 1 << (bits - 1)
     groups = inner // GROUP
     group_of = [c // GROUP for c in range(inner)]
-    if method in ("gptq-order", "packed-order"):
-        rng.shuffle(group_of)
-    free = method in ("gptq-order", "gptq-v2-8", "awq", "packed-order")
+    if "-order" in method:
+        (order_rng or rng).shuffle(group_of)
+    free = "-order" in method or method in ("gptq-v2-8", "awq")
     scales = [[0.0] * out for _ in range(groups)]
     zeros = [[middle] * out for _ in range(groups)]
     for r, row in enumerate(rows):
@@ -189,6 +193,10 @@ def quantize(rows, method, rng):
     return result, values
 
 
+def block_of(method):
+    return 2 * BLOCK if method == "fp8-wide" else BLOCK
+
+
 def settings(method):
     """The "quantization_config" of a method."""
     if method == "mxfp4":
@@ -196,16 +204,16 @@ def settings(method):
                 "modules_to_not_convert": ["model.layers.*.self_attn"]}
     if method.startswith("gptq"):
         config = {"quant_method": "gptq", "bits": 4, "group_size": GROUP,
-                  "desc_act": method == "gptq-order", "sym": method == "gptq"}
+                  "desc_act": "-order" in method, "sym": method == "gptq"}
         if method == "gptq-v2-8":
             config.update(bits=8, checkpoint_format="gptq_v2")
         return config
     if method == "awq":
         return {"quant_method": "awq", "bits": 4, "group_size": GROUP,
                 "version": "gemm", "zero_point": True}
-    if method == "fp8":
+    if method in ("fp8", "fp8-wide"):
         return {"quant_method": "fp8", "activation_scheme": "dynamic",
-                "weight_block_size": [BLOCK, BLOCK]}
+                "weight_block_size": [block_of(method)] * 2}
     form = {"int8": "int-quantized", "float8": "float-quantized",
             "block8": "float-quantized"}
     packed = method.startswith("packed")
@@ -276,7 +284,13 @@ def make_folder(folder, out, method, reference=None):
         shape, numbers = tensor[1], safetensors.numbers(tensor)
         rows = [list(numbers[at:at + shape[1]])
                 for at in range(0, len(numbers), shape[1])]
-        parts, known = quantize(rows, method, rng)
+        # Matrices of one input get one order, as tools find it by the input.
+        reader = name.split("_proj")[0]
+        for one, other in (("q", "qkv"), ("k", "qkv"), ("v", "qkv"),
+                           ("gate", "ffn"), ("up", "ffn")):
+            if reader.endswith("." + one) and method != "gptq-orders":
+                reader = reader[:-len(one)] + other
+        parts, known = quantize(rows, method, rng, random.Random(reader))
         del made[name]
         base = name[:-len("weight")]
         for end, part in parts.items():

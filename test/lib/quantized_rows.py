@@ -11,8 +11,8 @@ numbers here, too.
 MODEL has one linear layer without bias from x [1, seq, K], or a gated one and
 one behind it, or a mixture of such experts, whose router is taken to have the full
 width; options go to `attune run`. One may be --quantize=int4:g64, int4:g32:asym,
-mxfp4 and the like, or patterns and then that; by default it is int8. With
---activations=exact rows are numbers as they are.
+fp8, mxfp4 and the like, or patterns and then that; by default it is int8. With
+--activations=exact, and of fp8, rows are numbers as they are.
 """
 import json
 import math
@@ -93,6 +93,25 @@ def quantize_floats(row):
     return scales, values
 
 
+def nearest_float8(number):
+    """Of 1 sign, 4 exponent and 3 fraction bits, ties to the even fraction."""
+    size = abs(number)
+    exponent = max(math.frexp(size)[1] - 1, -6) if size else -6
+    step = 2.0 ** (exponent - 3)
+    return math.copysign(min(round(size / step) * step, 448.0), number)
+
+
+def quantize_floats8(row, group):
+    """Scales, by which the largest of a group is 448, and floats of 8 bits."""
+    scales, values = [], []
+    for begin in range(0, len(row), group):
+        part = row[begin:begin + group]
+        scales.append(f32(max(map(abs, part)) / 448))
+        factor = f32(1 / scales[-1]) if scales[-1] else 0.0
+        values += [nearest_float8(f32(v * factor)) for v in part]
+    return scales, values
+
+
 def layer(x, weights, group, gated, exact=False):
     """One row times all rows of the matrix, in double precision but for scales
     and quotients."""
@@ -126,11 +145,11 @@ def main():
     form = next((word for word in more if word.startswith("--quantize=")),
                 "--quantize=int8")
     more = [word for word in more if word != form]
-    exact = "--activations=exact" in more
     kind, *details = form.split("=")[-1].split(",")[-1].split(":")
+    exact = "--activations=exact" in more or kind == "fp8"
     zeros = "asym" in details
     size = next((word[1:] for word in details if word[0] == "g"), None)
-    most = int(size) if size else 128 if kind == "int8" else 32
+    most = int(size) if size else 128 if kind in ("int8", "fp8") else 32
     rows = int(rows)
     os.makedirs(work, exist_ok=True)
     with open(model, encoding="utf-8") as file:
@@ -190,6 +209,7 @@ def main():
         def reciprocal(most):
             return f32(1 / f32(most / 127))
         return [quantize_floats(row) if kind == "mxfp4" else
+                quantize_floats8(row, size) if kind == "fp8" else
                 quantize_zeros(row, size, int(kind[-1])) if zeros else
                 quantize4(row, size) if kind == "int4" else
                 quantize(row, size, reciprocal) for row in matrices[name]]

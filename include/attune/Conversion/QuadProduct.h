@@ -49,6 +49,14 @@ mlir::Value doublesOfFloats(KernelBuilder &k, mlir::Value codes,
                             ByteProducts how = ByteProducts::Any,
                             int64_t lanes = 0);
 
+/// Floats of 8 bits are those of 16 with fewer bits of exponent and mantissa,
+/// and an exponent that counts from 7 and not from 15: read as such they are
+/// too small by this factor.
+constexpr double kByteFloatInHalf = 0x1p8;
+/// Floats of 8 bits so read, as f32, which holds them: `codes` are i32 with a
+/// float in the upper 8 bits.
+mlir::Value halvesOfByteFloats(KernelBuilder &k, mlir::Value codes);
+
 } // namespace attune
 
 #endif // ATTUNE_CONVERSION_QUADPRODUCT_H

@@ -35,7 +35,7 @@ struct ImportedModel {
   /// parts that the model leaves out; the user was told.
   std::vector<std::string> leftOut;
   /// Tensors that the checkpoint keeps as numbers with scales.
-  std::map<std::string, StoredForm, std::less<>> stored;
+  std::map<std::string, StoredTensor, std::less<>> stored;
 };
 
 /// Whether `path` is a folder, or a `config.json` as Hugging Face writes it (it

@@ -43,6 +43,9 @@ public:
   bool open(const std::string &path, std::string &error);
   const uint8_t *data() const { return bytes; }
   uint64_t size() const { return numBytes; }
+  /// Gives back the memory of `count` bytes from `first` on, if they are of
+  /// this file; who reads them again reads the file again.
+  void release(const uint8_t *first, uint64_t count) const;
 
 private:
   void swap(MappedFile &other) {
@@ -74,6 +77,10 @@ public:
   const std::vector<TensorInfo> &tensors() const { return infos; }
   const TensorInfo *find(std::string_view name) const;
   const std::string &path() const { return filePath; }
+  /// As MappedFile.
+  void release(const uint8_t *first, uint64_t count) const {
+    file.release(first, count);
+  }
   /// The "__metadata__" pairs.
   const std::vector<std::pair<std::string, std::string>> &metadata() const {
     return pairs;

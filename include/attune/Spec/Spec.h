@@ -28,6 +28,9 @@ enum class DType { F32, F16, BF16, I64, I32, I8, Bool };
 /// How cached keys and values are stored: in the model's dtype, or in bytes
 /// with a scale for each head and position.
 enum class KvCache { Full, Int8, Fp8 };
+/// What matrices in few bits multiply: activations rounded to bytes, or as they
+/// are.
+enum class RowForm { Bytes, Exact };
 /// See Rings.h.
 constexpr int64_t usualWindowSlack = 1024, leastWindowSlack = 256;
 
@@ -701,6 +704,7 @@ struct Model {
   DType dtype = DType::F32; ///< storage of weights unless overridden
   std::string quantize;     ///< as --quantize says it; empty: full width
   SourceLocation quantizeLocation;
+  RowForm activations = RowForm::Bytes;
   std::string lowRank; ///< as --low-rank says it; empty: matrices stay whole
   SourceLocation lowRankLocation;
   std::string mesh; ///< as --mesh says it; empty: one process has it all
@@ -770,6 +774,7 @@ const char *keyOf(const Layer &layer);
 
 /// Spellings in the file.
 const char *stringify(KvCache form);
+const char *stringify(RowForm form);
 const char *stringify(DType dtype);
 const char *stringify(NormKind kind);
 const char *stringify(Causal causal);

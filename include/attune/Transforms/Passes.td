@@ -219,9 +219,13 @@ def Quantize : Pass<"attune-quantize", "::mlir::ModuleOp"> {
     user, stays as it is: a remark of category `attune-quantize` says why.
     Matrices of the vocabulary say in `attune.vocabulary` that they are such.
     With `exact-activations` rows stay numbers as they are, and there is no
-    `quantize_rows`.
+    `quantize_rows`; nor is there for floats of 8 bits (`fp8`), which multiply
+    numbers. Stored forms that end in `:ordered` are of columns that stand apart
+    in the checkpoint: such a matrix, `attune.ordered`, has them side by side, and
+    rows are put in the same order, which a weight of its own says
+    (`attune.order`).
 
-    A rule is a form (`int8`, `int4`, `mxfp4`, `none`, with groups as in `int4:g64`,
+    A rule is a form (`int8`, `int4`, `fp8`, `mxfp4`, `none`, with groups as in `int4:g64`,
     with zero points as in `int4:g64:asym`, or with scales of f32 as in
     `int4:g64:asym:f32`; or
     `stored`: what the attribute `attune.stored` of the weight says, else none), or
@@ -440,8 +444,8 @@ def LowRank : Pass<"attune-low-rank", "::mlir::ModuleOp"> {
     these columns of `right`; the other factor is whole.
 
     Where r (N + K) is not less than N K nothing would be saved: the matrix
-    stays, as does one with another user or in parts. A remark of category
-    `attune-low-rank` says why.
+    stays, as does one with another user or of experts. A remark of category
+    `attune-low-rank` and its attribute `attune.whole` say why.
     Keeps: not the numbers; that is what it is for.
 
     Before:

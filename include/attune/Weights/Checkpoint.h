@@ -68,6 +68,9 @@ public:
   /// Adds a tensor of f32 that no file has.
   void addValues(std::string name, std::vector<int64_t> shape,
                  std::vector<float> values);
+  /// Gives back the memory of `count` bytes from `first` on, if these are of a
+  /// file. They can still be read.
+  void release(const uint8_t *first, uint64_t count) const;
   /// The file or index that was opened.
   const std::string &path() const { return filePath; }
 

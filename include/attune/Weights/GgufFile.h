@@ -83,6 +83,10 @@ public:
   /// With the names of the file, shapes outermost first.
   const std::vector<CheckpointTensor> &tensors() const { return infos; }
   const CheckpointTensor *findTensor(std::string_view name) const;
+  /// As runtime::MappedFile.
+  void release(const uint8_t *first, uint64_t count) const {
+    file.release(first, count);
+  }
 
 private:
   bool parse(std::string &error);

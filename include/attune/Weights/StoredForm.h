@@ -26,6 +26,9 @@ struct StoredForm {
   int64_t group = 0;  ///< neighbours that share a scale
   bool zeros = false; ///< groups have zero points
   ScaleType scales = ScaleType::Half; ///< Single of 8 bits
+  bool byteFloats = false;            ///< of 8 bits: floats, e4m3
+  /// Groups are of columns that stand apart; which, the checkpoint says.
+  bool ordered = false;
 
   /// The usual form: 8 bits with scales of f32, 4 with scales of f16.
   static StoredForm plain(int64_t bits, int64_t group) {
@@ -38,7 +41,12 @@ struct StoredForm {
   /// Floats of 4 bits, e2m1, in groups of 32.
   static StoredForm floats() { return {4, 32, false, ScaleType::Power}; }
 
-  bool areFloats() const { return scales == ScaleType::Power; }
+  /// Floats of 8 bits, e4m3.
+  static StoredForm floatsOfBytes(int64_t group) {
+    return {8, group, false, ScaleType::Single, /*byteFloats=*/true};
+  }
+
+  bool areFloats() const { return scales == ScaleType::Power || byteFloats; }
   /// What numbers without a zero point of their own have added.
   int64_t middle() const { return bits == 4 ? 8 : 128; }
   int64_t scaleBytes() const {
@@ -47,12 +55,17 @@ struct StoredForm {
 
   bool operator==(const StoredForm &other) const {
     return bits == other.bits && group == other.group && zeros == other.zeros &&
-           scales == other.scales;
+           scales == other.scales && byteFloats == other.byteFloats &&
+           ordered == other.ordered;
   }
 
   /// Whether numbers of `other` are numbers of this one, too.
   bool holds(const StoredForm &other) const {
-    if (areFloats() || bits == 0 || other.bits == 0)
+    if (other.ordered && !ordered)
+      return false;
+    if (byteFloats && other.byteFloats)
+      return other.group % group == 0;
+    if (areFloats() || other.byteFloats || bits == 0 || other.bits == 0)
       return *this == other;
     // Twice a float is an integer of 8 bits, half of its scale is one of f32.
     if (other.areFloats() && (bits != 8 || scales != ScaleType::Single))
@@ -68,30 +81,46 @@ struct StoredForm {
       return *this;
     if (bits == 0 || other.bits == 0)
       return {};
+    if (byteFloats || other.byteFloats)
+      return byteFloats && other.byteFloats
+                 ? floatsOfBytes(std::gcd(group, other.group))
+                 : StoredForm{};
     StoredForm result{std::max(bits, other.bits), std::gcd(group, other.group),
                       zeros || other.zeros, ScaleType::Single};
     if (areFloats() || other.areFloats())
       result.bits = 8;
     if (scales == ScaleType::Half && other.scales == ScaleType::Half)
       result.scales = ScaleType::Half;
+    result.ordered = ordered || other.ordered;
     return result;
   }
 
-  /// As `--quantize` calls it: "int4:g32", "int4:g32:asym:f32", "mxfp4".
+  /// As `--quantize` calls it: "int4:g32", "int4:g32:asym:f32", "fp8:g128",
+  /// "mxfp4". Forms that only a checkpoint has end in ":ordered".
   std::string text() const {
+    if (byteFloats)
+      return "fp8:g" + std::to_string(group);
     if (areFloats())
       return "mxfp4";
     std::string name =
         "int" + std::to_string(bits) + ":g" + std::to_string(group);
     if (zeros)
       name += ":asym";
-    return bits == 4 && scales == ScaleType::Single ? name + ":f32" : name;
+    if (bits == 4 && scales == ScaleType::Single)
+      name += ":f32";
+    return ordered ? name + ":ordered" : name;
   }
-  /// "int8", "int4" or "mxfp4".
+  /// "int8", "int4", "fp8" or "mxfp4".
   std::string kind() const {
     std::string name = text();
     return name.substr(0, name.find(':'));
   }
+};
+
+/// How a tensor of a checkpoint is kept.
+struct StoredTensor {
+  StoredForm form;
+  uint64_t order = 0; ///< a hash of that of its columns; 0: as they stand
 };
 
 /// The scale of a group, and its zero point if it has one of its own.

@@ -12,6 +12,7 @@
 #include "attune/Weights/StoredForm.h"
 
 #include <cstdint>
+#include <vector>
 
 namespace attune {
 
@@ -46,13 +47,20 @@ public:
   /// Whether all values are numbers times the scale of their group, from
   /// column 0 on.
   virtual StoredForm form() const { return {}; }
-  /// The numbers of the group that starts at value `first`, as they are stored:
-  /// unsigned, zero points not subtracted; of floats their codes.
+  /// The order in which columns make groups, if they do not as they stand: the
+  /// column that comes at each place. Else empty.
+  virtual const std::vector<int32_t> &order() const;
+  /// The numbers of the group that starts at value `first`, with columns in
+  /// that order, as they are stored: unsigned, zero points not subtracted; of
+  /// floats their codes. A scale is NaN if one of them is no number.
   virtual GroupScale readGroup(const CheckpointTensor &tensor, int64_t first,
                                uint8_t *numbers) const {
     return {};
   }
 };
+
+/// Of the tensor, which has an encoding.
+StoredTensor storedAs(const CheckpointTensor &tensor);
 
 } // namespace attune
 

@@ -59,7 +59,7 @@ struct WeightReport {
   /// a stacked weight), their bytes before and after, scales included, and the
   /// relative error: root mean square lost by root mean square before.
   struct Quantized {
-    std::string kind; ///< "int8", "int4", "mxfp4"
+    std::string kind; ///< "int8", "int4", "fp8", "mxfp4"
     uint64_t matrices = 0, bytesBefore = 0, bytes = 0;
     double error = 0;
   };

@@ -88,7 +88,9 @@ int64_t LinearKernel::matrices() {
 }
 
 QuantizedNumbers LinearKernel::numbers() {
-  bool floats = scales && areScalesOfFloats(cast<ShapedType>(scales.getType()));
+  bool floats =
+      scales && (areScalesOfFloats(cast<ShapedType>(scales.getType())) ||
+                 holdsByteFloats(cast<ShapedType>(weight.getType())));
   return {bits, floats, zeros};
 }
 

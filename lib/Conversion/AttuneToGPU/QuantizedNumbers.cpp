@@ -47,6 +47,15 @@ Value QuantizedNumbers::toFloats(BlockBuilder &b, Value words) const {
                                  of.make<arith::OrIOp>(bits, base)),
         b.splat(number, lanes));
   };
+  if (floats && bits == 8) {
+    // Where f32 has exponent and fraction, for an exponent that counts from 7.
+    Value sign = of.make<arith::ShLIOp>(of.make<arith::AndIOp>(code, 128), 24);
+    Value rest = of.make<arith::ShLIOp>(of.make<arith::AndIOp>(code, 127), 20);
+    Value small = arith::BitcastOp::create(
+        b.b, b.loc, f32,
+        arith::OrIOp::create(b.b, b.loc, sign, rest).getResult());
+    return arith::MulFOp::create(b.b, b.loc, small, b.splat(0x1p120, lanes));
+  }
   if (!floats)
     return minus(code, 8388608.0 + (zeros ? 0 : 1 << (bits - 1)));
   // Twice 0, 0.5, 1, 1.5, 2, 3, 4 and 6 in the half bytes of a word.
@@ -65,7 +74,7 @@ Value QuantizedNumbers::loadScales(BlockBuilder &b, Value scales, ValueRange at,
                                    int64_t lanes) const {
   Type type = cast<MemRefType>(scales.getType()).getElementType();
   int64_t bytes = lanes * type.getIntOrFloatBitWidth() / 8;
-  if (floats)
+  if (floats && bits == 4)
     return halvesOfPowers(b, b.loadAt(scales, at, lanes, bytes));
   return b.loadWide(scales, at, lanes, std::min<int64_t>(bytes, 16));
 }

@@ -18,8 +18,9 @@ namespace attune {
 class QuantizedNumbers {
 public:
   /// `floats`: 4 bits are e2m1, and come out doubled, which makes integers of
-  /// them; their scales come out halved. `zeros`: each group has a zero point,
-  /// which is left to the caller; else that in the middle is subtracted here.
+  /// them, and their scales halved; 8 bits are e4m3. `zeros`: each group has a
+  /// zero point, which is left to the caller; else that in the middle is
+  /// subtracted here.
   QuantizedNumbers(int64_t bits, bool floats, bool zeros)
       : bits(bits), floats(floats), zeros(zeros) {}
 
@@ -29,7 +30,7 @@ public:
     return bits == 8 ? column * 8 : column % 4 * 8 + column / 4 * 4;
   }
   /// The numbers in the lowest bits of some words, a vector of i32, as f32:
-  /// integers below 256, all of which bf16 has, too.
+  /// integers below 256 or floats of 8 bits, all of which bf16 has, too.
   mlir::Value toFloats(BlockBuilder &b, mlir::Value words) const;
   /// `lanes` scales in a row, as f32.
   mlir::Value loadScales(BlockBuilder &b, mlir::Value scales,

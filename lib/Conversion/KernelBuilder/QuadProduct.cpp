@@ -112,6 +112,29 @@ Value addPairsOfWords(KernelBuilder &k, Value sums, Value words) {
   return arith::AddIOp::create(k.b, k.loc, sums, pairs);
 }
 
+Value halvesOfByteFloats(KernelBuilder &k, Value codes) {
+  Type type = codes.getType();
+  auto like = [&](Type element) -> Type {
+    auto vector = dyn_cast<VectorType>(type);
+    return vector ? VectorType::get(vector.getShape(), element) : element;
+  };
+  auto constant = [&](int32_t number) -> Value {
+    TypedAttr attr = k.b.getI32IntegerAttr(number);
+    if (auto vector = dyn_cast<VectorType>(type))
+      attr = DenseElementsAttr::get(vector, Attribute(attr));
+    return arith::ConstantOp::create(k.b, k.loc, attr);
+  };
+  // The sign stays the uppermost of 16 bits; the rest is one bit further down,
+  // behind a bit of the exponent that is 0.
+  Value bits = arith::ShRSIOp::create(k.b, k.loc, codes, constant(17));
+  bits = arith::AndIOp::create(k.b, k.loc, bits, constant(0xbf80));
+  bits =
+      arith::TruncIOp::create(k.b, k.loc, like(k.b.getIntegerType(16)), bits);
+  Value half =
+      arith::BitcastOp::create(k.b, k.loc, like(k.b.getF16Type()), bits);
+  return arith::ExtFOp::create(k.b, k.loc, like(k.b.getF32Type()), half);
+}
+
 /// By arithmetic: 0 to 4 are their own doubles, 5 to 7 are 6, 8 and 12.
 static Value computeDoubles(KernelBuilder &k, Value codes) {
   Type type = codes.getType(), element = getElementTypeOrSelf(type);

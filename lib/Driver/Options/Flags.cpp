@@ -561,18 +561,19 @@ static ArrayRef<Flag> ownFlags() {
        "int8: keep the matrices of linear layers in bytes, with a scale for "
        "each 128 neighbours; int4: in 4 bits, with a scale for each 32, or as "
        "in int4:g64, but those of the vocabulary in bytes; int4:asym or "
-       "int4:g64:asym: with a zero point for each scale, too; mxfp4: in floats "
-       "of 4 bits, with a power of two for each 32. By name: "
+       "int4:g64:asym: with a zero point for each scale, too; fp8: in floats "
+       "of 8 bits, with a scale for each 128; mxfp4: in floats of 4 bits, with "
+       "a power of two for each 32. By name: "
        "'*.ffn.*=int4,lm_head=none,*=int8'. stored, the default: as a "
        "checkpoint has them that is quantized already. Bytes are what is "
-       "multiplied, on a GPU activations as they are"},
+       "multiplied, by fp8 and on a GPU activations as they are"},
       {"activations", "FORM",
        compile | run | generate | embed | chat | serve | bench | perplexity |
            compare | verify,
        applyActivations,
        "What matrices in few bits multiply: bytes, into which activations are "
        "rounded by groups, or exact, activations as they are, which takes "
-       "longer"},
+       "longer. By default as the model says"},
       {"kv-cache", "FORM",
        compile | generate | chat | serve | bench | inspect | import |
            perplexity,

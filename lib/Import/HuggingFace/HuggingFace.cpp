@@ -345,7 +345,7 @@ static bool holdsEncoded(const Checkpoint &checkpoint) {
 static void findStored(const Checkpoint &checkpoint, ImportedModel &result) {
   for (const auto &[name, tensor] : checkpoint.tensors())
     if (tensor->encoding && tensor->encoding->form().bits)
-      result.stored.emplace(name, tensor->encoding->form());
+      result.stored.emplace(name, storedAs(*tensor));
 }
 
 /// Imports the text of a config.json. `folder` and `checkpointPath` of the

@@ -71,6 +71,7 @@ void ModelParser::run() {
   model.quantize = root.string("quantize");
   if (const Value *quantize = root.get("quantize"))
     model.quantizeLocation = context.reporter.locate(quantize->offset);
+  model.activations = root.choice("activations", RowForm::Bytes);
   model.lowRank = root.string("low_rank");
   if (const Value *lowRank = root.get("low_rank"))
     model.lowRankLocation = context.reporter.locate(lowRank->offset);

@@ -470,6 +470,9 @@ const ObjectType &modelType() {
           {"quantize", string(),
            "forms of matrices in few bits, as --quantize takes them; default: "
            "all have the full width"},
+          {"activations", choice({"bytes", "exact"}),
+           "what matrices in few bits multiply: activations rounded to bytes, "
+           "or as they are, which a GPU always does; default bytes"},
           {"low_rank", string(),
            "ranks of matrices that become products of two, as --low-rank takes "
            "them; default: all stay whole"},

@@ -245,12 +245,18 @@ Array validation::readQuantized(const Array &numbers, ShapedType type,
   values.readSideBySide(depth);
   static constexpr double floats[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
   bool areFloats = areScalesOfFloats(scalesType);
+  bool byteFloats = holdsByteFloats(type);
   int64_t most = (1 << bits) - 1, step = zeros ? 2 : 1;
   int64_t group = depth / std::max<int64_t>(factors.getColumns() / step, 1);
   Array matrix({rows, depth}, real(0));
   for (int64_t n = 0; n < rows; ++n)
     for (int64_t k = 0; k < depth; ++k) {
-      int64_t number = values.at(n, k).i & most, at = k / group * step;
+      int64_t at = k / group * step;
+      if (byteFloats) {
+        matrix.data[n * depth + k].f = values.at(n, k).f * factors(n, at);
+        continue;
+      }
+      int64_t number = values.at(n, k).i & most;
       double value = double(number);
       if (areFloats)
         value = number & 8 ? -floats[number & 7] : floats[number & 7];

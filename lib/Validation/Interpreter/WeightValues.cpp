@@ -78,6 +78,11 @@ struct GroupNumbers {
   GroupNumbers() = default;
   GroupNumbers(WeightOp weight, llvm::ArrayRef<double> values);
 
+  /// Of floats of 8 bits.
+  double roundByteFloat(Type type, double value) const {
+    double number = scale == 0 ? 0 : value / scale;
+    return roundTo(type, std::clamp(number, -448.0, 448.0));
+  }
   int64_t round(double value) const {
     if (floats)
       return roundFloat(scale == 0 ? 0 : value / scale);
@@ -110,6 +115,8 @@ GroupNumbers::GroupNumbers(WeightOp weight, llvm::ArrayRef<double> values) {
     int exponent = 0;
     std::frexp(first, &exponent);
     scale = std::ldexp(1.0, std::max(exponent - 3, -127));
+  } else if (weight.hasByteFloats()) {
+    scale = roundTo(type, std::fabs(first) / 448);
   } else if (weight.hasZeros()) {
     scale = roundTo(type, (highest - lowest) / double(most));
     zero = scale == 0 ? 0 : double(std::lrint(-lowest / scale));
@@ -158,6 +165,12 @@ static void fillPart(WeightOp weight, const RankPart &place, uint64_t seed,
                                    : columns;
   double spread = matrix ? 1.7 / std::sqrt(double(summands)) : 0.5;
   double centre = matrix ? 0 : 0.75;
+  // Random numbers are in groups as they stand.
+  if (weight.holdsOrder()) {
+    for (int64_t i = 0; i < count; ++i)
+      out[i] = real(double(i));
+    return;
+  }
   bool gated = weight.getGated() && panel;
   int64_t half = gated ? rows / 2 : rows;
   auto entry = [&](int64_t row, int64_t column) {
@@ -191,6 +204,7 @@ static void fillPart(WeightOp weight, const RankPart &place, uint64_t seed,
   };
   // In panels a byte holds two columns.
   bool halves = nibbles && panel && !scales;
+  bool byteFloats = weight.hasByteFloats() && !scales;
   int64_t bytesSide = halves ? 4 : side;
   for (int64_t i = 0; i < count; ++i) {
     int64_t row, column;
@@ -208,7 +222,7 @@ static void fillPart(WeightOp weight, const RankPart &place, uint64_t seed,
         bool powers = isa<Float8E8M0FNUType>(weight.getScaleType());
         int64_t none = zeros || powers ? 0 : halves ? 0x88 : 128;
         // Powers of two have no zero.
-        out[i] = group && !scales
+        out[i] = group && !scales && !byteFloats
                      ? whole(wrapTo(element, none))
                      : real(group && powers ? std::ldexp(1.0, -127) : 0);
         continue;
@@ -221,6 +235,9 @@ static void fillPart(WeightOp weight, const RankPart &place, uint64_t seed,
       out[i] = real(roundTo(element, entry(row, column)));
     else if (scales)
       out[i] = real(scaleOf(row, column));
+    else if (byteFloats)
+      out[i] = real(groupOf(row, column / group)
+                        .roundByteFloat(element, entry(row, column)));
     else
       out[i] = whole(
           wrapTo(element, quantized(row, column) |

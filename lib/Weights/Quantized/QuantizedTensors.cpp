@@ -34,6 +34,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 namespace attune {
 
@@ -85,6 +86,7 @@ struct PackedIntegers : TensorEncoding {
   int64_t rows = 0, columns = 0, groups = 1, group = 1;
   int added = 0;                ///< to every zero point, modulo 2^bits
   std::vector<int32_t> groupOf; ///< of columns; empty: neighbours
+  std::vector<int32_t> byGroup; ///< columns, those of a group side by side
   StoredForm taken;             ///< how kernels can take it, if they can
 
   const char *name() const override { return label; }
@@ -144,20 +146,36 @@ struct PackedIntegers : TensorEncoding {
   }
 
   StoredForm form() const override { return taken; }
+  const std::vector<int32_t> &order() const override { return byGroup; }
   GroupScale readGroup(const CheckpointTensor &, int64_t first,
                        uint8_t *numbers) const override {
-    int64_t row = first / columns, column = first % columns;
+    int64_t row = first / columns, place = first % columns;
     for (int64_t i = 0; i < taken.group; ++i)
-      numbers[i] = static_cast<uint8_t>(number(row, column + i));
-    int64_t g = groupAt(column);
+      numbers[i] = static_cast<uint8_t>(
+          number(row, byGroup.empty() ? place + i : byGroup[place + i]));
+    int64_t g = place / group;
     return {scaleAt(row, g), float(zeroAt(row, g))};
   }
-  /// How kernels can take it: if its groups are of neighbours. Zero points in
-  /// the middle need no place, and scales that are numbers of f16 little.
+  /// Puts the columns of each group side by side, in their order. Returns
+  /// whether groups are equally large.
+  bool sortColumns() {
+    byGroup.resize(size_t(columns));
+    std::iota(byGroup.begin(), byGroup.end(), 0);
+    std::stable_sort(byGroup.begin(), byGroup.end(), [&](int32_t a, int32_t b) {
+      return groupOf[a] < groupOf[b];
+    });
+    for (int64_t place = 0; place < columns; ++place)
+      if (groupOf[byGroup[place]] != place / group)
+        return false;
+    return true;
+  }
+  /// How kernels can take it: if its groups can be of neighbours. Zero points
+  /// in the middle need no place, and scales that are numbers of f16 little.
   void chooseForm() {
-    if (!groupOf.empty() || kernelGroup(group) == 0)
+    if (kernelGroup(group) == 0 || (!groupOf.empty() && !sortColumns()))
       return;
     taken = StoredForm::plain(bits, kernelGroup(group));
+    taken.ordered = !groupOf.empty();
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t g = 0; g < groups; ++g) {
         float scale = scaleAt(row, g);
@@ -213,18 +231,24 @@ struct ScaledElements : TensorEncoding {
     return numberAt(scales,
                     row / blockRows * scalesInRow + column / blockColumns);
   }
-  /// Integers are numbers of kernels where these' groups are in one block.
+  bool areFloats() const { return elements.dtype != DType::I8; }
+  /// Numbers of kernels where these' groups are in one block.
   StoredForm form() const override {
-    int64_t group = elements.dtype != DType::I8 || columns % blockColumns
-                        ? 0
-                        : kernelGroup(blockColumns);
-    return group ? StoredForm::plain(8, group) : StoredForm{};
+    int64_t group = kernelGroup(std::gcd(blockColumns, columns));
+    return !group        ? StoredForm{}
+           : areFloats() ? StoredForm::floatsOfBytes(group)
+                         : StoredForm::plain(8, group);
   }
   GroupScale readGroup(const CheckpointTensor &, int64_t first,
                        uint8_t *numbers) const override {
-    for (int64_t i = 0; i < form().group; ++i)
-      numbers[i] = uint8_t(elements.data[first + i] ^ 128);
-    return {scaleOf(first / columns, first % columns)};
+    float scale = scaleOf(first / columns, first % columns);
+    for (int64_t i = 0; i < form().group; ++i) {
+      uint8_t code = elements.data[first + i];
+      numbers[i] = areFloats() ? code : uint8_t(code ^ 128);
+      if (areFloats() && (code & 127) == 127)
+        scale = NAN;
+    }
+    return {scale};
   }
   void decode(const CheckpointTensor &, int64_t first, int64_t count,
               float *out) const override {

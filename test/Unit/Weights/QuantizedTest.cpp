@@ -16,6 +16,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 using namespace attune;
@@ -34,6 +35,19 @@ static double knownAt(const CheckpointTensor &tensor, int64_t i) {
   double value;
   std::memcpy(&value, tensor.data + 8 * i, 8);
   return value;
+}
+
+/// Of 1 sign, 4 exponent and 3 fraction bits.
+static float floatOfByte(uint8_t code) {
+  int exponent = code >> 3 & 15, fraction = code & 7;
+  float size = exponent ? std::ldexp(float(8 + fraction), exponent - 10)
+                        : std::ldexp(float(fraction), -9);
+  return code & 128 ? -size : size;
+}
+
+static StoredForm ordered(StoredForm form) {
+  form.ordered = true;
+  return form;
 }
 
 TEST_P(Quantized, StandsForTheValuesOfItsDefinition) {
@@ -64,32 +78,43 @@ TEST_P(Quantized, StandsForTheValuesOfItsDefinition) {
   StoredForm form = tensor->encoding->form();
   ASSERT_EQ(form, GetParam().form) << form.text();
   std::vector<uint8_t> numbers(form.group);
+  const std::vector<int32_t> &order = tensor->encoding->order();
+  EXPECT_EQ(form.ordered, !order.empty());
+  int64_t columns = known->shape[1];
   const float floats[] = {0, .5, 1, 1.5, 2, 3, 4, 6};
   for (int64_t first = 0; form.bits && first < count; first += form.group) {
     GroupScale by = tensor->encoding->readGroup(*tensor, first, numbers.data());
     for (int64_t i = 0; i < form.group; ++i) {
       float number = numbers[i];
-      if (form.areFloats())
+      if (form.byteFloats)
+        number = floatOfByte(numbers[i]);
+      else if (form.areFloats())
         number = numbers[i] < 8 ? floats[numbers[i]] : -floats[numbers[i] - 8];
       else
         number -= form.zeros ? by.zero : float(form.middle());
-      ASSERT_EQ(by.scale * number, values[first + i]) << first + i;
+      int64_t at = first + i, place = at % columns;
+      if (form.ordered)
+        at += order[place] - place;
+      ASSERT_EQ(by.scale * number, values[at]) << first + i;
     }
   }
 }
 
 static const Method methods[] = {
     {"gptq", StoredForm::plain(4, 32), "GPTQ"},
-    {"gptq-order", {}, "GPTQ"},
+    {"gptq-order", ordered(StoredForm::withZeros(4, 32, ScaleType::Half)),
+     "GPTQ"},
     {"gptq-v2-8", StoredForm::withZeros(8, 32, ScaleType::Single), "GPTQ"},
     {"awq", StoredForm::withZeros(4, 32, ScaleType::Half), "AWQ"},
     {"packed4", StoredForm::plain(4, 32), "compressed-tensors"},
     {"packed8", StoredForm::plain(8, 32), "compressed-tensors"},
-    {"packed-order", {}, "compressed-tensors"},
+    {"packed-order", ordered(StoredForm::withZeros(4, 32, ScaleType::Half)),
+     "compressed-tensors"},
     {"int8", StoredForm::plain(8, 64), "I8"},
-    {"float8", {}, "F8_E4M3"},
+    {"float8", StoredForm::floatsOfBytes(64), "F8_E4M3"},
     {"block8", {}, "F8_E4M3"},
     {"fp8", {}, "F8_E4M3"},
+    {"fp8-wide", StoredForm::floatsOfBytes(32), "F8_E4M3"},
     {"mxfp4", StoredForm::floats(), "MXFP4"},
 };
 

@@ -21,12 +21,14 @@ static StoredForm parse(const char *text) {
 TEST(StoredForm, IsWhatItsNameSays) {
   for (const char *text :
        {"int8:g16", "int8:g128", "int8:g32:asym", "int4:g32", "int4:g64:asym",
-        "int4:g32:f32", "int4:g128:asym:f32", "mxfp4"})
+        "int4:g32:f32", "int4:g128:asym:f32", "mxfp4", "fp8:g64",
+        "int4:g64:asym:f32:ordered"})
     EXPECT_EQ(parse(text).text(), text);
   EXPECT_EQ(parse("int4:asym"), StoredForm::withZeros(4, 32, ScaleType::Half));
   EXPECT_EQ(parse("int8").kind(), "int8");
-  for (const char *text : {"int4:g16", "int4:g32:g64", "int8:f32", "mxfp4:asym",
-                           "int4:", "int2", "stored:g32"})
+  for (const char *text :
+       {"int4:g16", "int4:g32:g64", "int8:f32", "mxfp4:asym", "int4:", "int2",
+        "stored:g32", "fp8:asym", "fp8:g16", "fp8:ordered"})
     EXPECT_FALSE(QuantizationRules::parseForm(text)) << text;
 }
 
@@ -46,6 +48,11 @@ TEST(StoredForm, HoldsWhatHasNoMoreThanItHas) {
   EXPECT_FALSE(holds("int4:g32:f32", "mxfp4"));
   EXPECT_FALSE(holds("mxfp4", "int4:g32"));
   EXPECT_FALSE(holds("int8:g32", "none"));
+  EXPECT_TRUE(holds("fp8:g32", "fp8:g128"));
+  EXPECT_FALSE(holds("int8:g32", "fp8:g32"));
+  EXPECT_FALSE(holds("fp8:g32", "int4:g32"));
+  EXPECT_TRUE(holds("int8:g32:ordered", "int4:g32"));
+  EXPECT_FALSE(holds("int8:g32", "int4:g32:ordered"));
 }
 
 TEST(StoredForm, JoinsInTheSmallestThatHoldsBoth) {
@@ -66,4 +73,8 @@ TEST(StoredForm, JoinsInTheSmallestThatHoldsBoth) {
   EXPECT_EQ(parse("int4:g32:asym:f32").join(parse("int8:g16")),
             parse("int8:g16:asym"));
   EXPECT_EQ(parse("int4:g32").join(StoredForm{}), StoredForm{});
+  EXPECT_EQ(parse("fp8:g64").join(parse("fp8:g128")), parse("fp8:g64"));
+  EXPECT_EQ(parse("fp8").join(parse("int8")), StoredForm{});
+  EXPECT_EQ(parse("int4:g32:ordered").join(parse("int8")),
+            parse("int8:g32:ordered"));
 }

@@ -13,6 +13,8 @@
 #include "mlir/Parser/Parser.h"
 
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <set>
 
 using namespace attune;
@@ -661,6 +663,44 @@ TEST_F(WeightFile, FailuresLeaveTheFile) {
   EXPECT_FALSE(appendWeights(*module, {&*checkpoint, 0, 1},
                              folder / "no/such/folder", diags));
   EXPECT_TRUE(diags.saw({"cannot open a file for the weights"})) << diags.all();
+}
+
+/// Kilobytes of a mapped file that are in memory; -1: this system does not say.
+static int64_t residentOf(const std::string &path) {
+  std::ifstream maps("/proc/self/smaps");
+  std::string line;
+  int64_t sum = -1;
+  for (bool inside = false; std::getline(maps, line);) {
+    if (line.find('-') < line.find(' ') && line.find('/') != line.npos)
+      inside = line.size() >= path.size() &&
+               line.compare(line.size() - path.size(), path.size(), path) == 0;
+    else if (inside && line.rfind("Rss:", 0) == 0)
+      sum = std::max<int64_t>(sum, 0) + std::atoll(line.c_str() + 4);
+  }
+  return sum;
+}
+
+TEST_F(WeightFile, MemoryDoesNotKeepWhatWasRead) {
+  parse(R"(
+    attune.weight @rows : tensor<1024x512xf32> from [#attune.source<"a">]
+    attune.weight @panels panels 16 : tensor<32x1024x16xf32>
+        from [#attune.source<"b", transposed>]
+    attune.weight @cut : tensor<1000x512xf32>
+        from [#attune.source<"c", rows = 7 to 1007>]
+  )");
+  open({{"a", {1024, 512}, DType::F32, 1},
+        {"b", {1024, 512}, DType::F32, 2},
+        {"c", {1024, 512}, DType::F32, 3}});
+  std::string path = folder / "model.safetensors";
+  std::vector<uint8_t> first = pack(2);
+  int64_t resident = residentOf(path);
+  if (resident < 0)
+    GTEST_SKIP() << "no /proc/self/smaps";
+  // Of 6 MiB; neighbours of a page that is read come with it.
+  EXPECT_LT(resident, 1024);
+  ASSERT_TRUE(checkFinite(*checkpoint, diags));
+  EXPECT_LT(residentOf(path), 1024);
+  EXPECT_EQ(pack(1), first);
 }
 
 //===----------------------------------------------------------------------===//

@@ -27,6 +27,10 @@ bool PanelProduct::Bytes::areFloats() const {
   return areScalesOfFloats(cast<ShapedType>(weightScales.getType()));
 }
 
+bool PanelProduct::holdsByteFloats() const {
+  return attune::holdsByteFloats(cast<ShapedType>(weight.getType()));
+}
+
 int64_t PanelProduct::Bytes::zero() const {
   return areFloats() ? kFloatZero : bits == 4 ? 8 : 128;
 }
@@ -93,6 +97,10 @@ Value PanelProduct::loadScales(KernelBuilder &k, Value panel, Value row) const {
   SmallVector<Value> at = {panel, row, k.index(0)};
   if (part)
     at.insert(at.begin(), part);
+  if (holdsByteFloats())
+    return arith::MulFOp::create(k.b, k.loc,
+                                 k.load(bytes->weightScales, at, lanes()),
+                                 k.splat(kByteFloatInHalf, lanes()));
   if (!bytes->areFloats())
     return k.load(bytes->weightScales, at, lanes());
   return halvesOfPowers(k, loadPowers(k, bytes->weightScales, at, lanes()));

@@ -22,13 +22,16 @@ namespace attune {
 namespace {
 /// One register of a step of a panel, as the columns that it holds.
 struct Unpacking {
-  Unpacking(KernelBuilder &k, const PanelProduct::Bytes &bytes, Value quads)
-      : k(k), bytes(bytes) {
+  Unpacking(KernelBuilder &k, const PanelProduct &product, Value quads)
+      : k(k), bytes(*product.bytes), byteFloats(product.holdsByteFloats()) {
     int64_t lanes = cast<VectorType>(quads.getType()).getNumElements() / 4;
     type = VectorType::get({lanes}, k.b.getI32Type());
+    if (byteFloats)
+      quads = arith::BitcastOp::create(
+          k.b, k.loc, VectorType::get({4 * lanes}, k.b.getI8Type()), quads);
     words = vector::BitCastOp::create(k.b, k.loc, type, quads);
     // Numbers around the same zero point become signed ones.
-    isSigned = !bytes.zeros && !bytes.areFloats();
+    isSigned = !bytes.zeros && !bytes.areFloats() && !byteFloats;
     if (isSigned)
       words = arith::XOrIOp::create(
           k.b, k.loc, words,
@@ -49,6 +52,8 @@ struct Unpacking {
     Value high = words;
     if (int32_t up = 32 - bits - first)
       high = arith::ShLIOp::create(k.b, k.loc, high, splat(up));
+    if (byteFloats)
+      return halvesOfByteFloats(k, high);
     auto floats = VectorType::get(type.getShape(), k.b.getF32Type());
     if (isSigned)
       return arith::SIToFPOp::create(
@@ -64,6 +69,7 @@ struct Unpacking {
 
   KernelBuilder &k;
   const PanelProduct::Bytes &bytes;
+  bool byteFloats;
   VectorType type;
   Value words;
   bool isSigned;
@@ -86,7 +92,7 @@ PanelProduct::addNumbers(KernelBuilder &k, int64_t rows, Value panel,
         fetch(k, place);
         SmallVector<Unpacking> unpacked;
         for (int64_t part = 0; part < parts; ++part)
-          unpacked.emplace_back(k, *bytes,
+          unpacked.emplace_back(k, *this,
                                 loadStep(k, panel, place, part * each, each));
         Values next(carried);
         for (int64_t column = 0; column < columns; ++column) {

@@ -55,7 +55,7 @@ struct PanelProduct {
     int64_t bits;
 
     bool hasByteRows() const { return bool(inputScales); }
-    /// Whether the numbers are floats, e2m1.
+    /// Whether the numbers are floats of 4 bits, e2m1.
     bool areFloats() const;
     /// What every number is stored with in addition.
     int64_t zero() const;
@@ -68,6 +68,8 @@ struct PanelProduct {
     static constexpr int64_t kMatrixRows = 96;
   };
   std::optional<Bytes> bytes;
+  /// Whether the numbers are floats of 8 bits, e4m3.
+  bool holdsByteFloats() const;
   mlir::Value part;   ///< which of the parts; null if there are none
   int64_t width = 0;  ///< output channels, without padding
   mlir::Value order;  ///< of rows: see attune.packed_product; may be null

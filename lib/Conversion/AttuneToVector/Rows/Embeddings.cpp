@@ -73,8 +73,9 @@ Value entryOf(QuantizedEmbeddingOp op, KernelBuilder &k, Value panel,
   bool halves =
       quantizedBits(op.getTable().getType(), op.getType().getDimSize(2)) == 4;
   Value side = arith::RemUIOp::create(k.b, k.loc, column, k.index(4));
-  Value byte = k.loadScalar(op.getTable(), {panel, divide(halves ? 8 : 4),
-                                            k.add(k.mul(lane, 4), side)});
+  Value byte = tensor::ExtractOp::create(
+      k.b, k.loc, op.getTable(),
+      ValueRange{panel, divide(halves ? 8 : 4), k.add(k.mul(lane, 4), side)});
   if (halves) {
     auto number = [&](int64_t value) -> Value {
       return arith::ConstantOp::create(k.b, k.loc,
@@ -91,6 +92,19 @@ Value entryOf(QuantizedEmbeddingOp op, KernelBuilder &k, Value panel,
   }
   Value group = divide(op.getGroup());
   bool floats = areScalesOfFloats(op.getScales().getType());
+  if (holdsByteFloats(op.getTable().getType())) {
+    Type i32 = k.b.getI32Type();
+    byte = arith::BitcastOp::create(k.b, k.loc, k.b.getI8Type(), byte);
+    byte = arith::ExtUIOp::create(k.b, k.loc, i32, byte);
+    byte = arith::ShLIOp::create(
+        k.b, k.loc, byte,
+        arith::ConstantOp::create(k.b, k.loc, k.b.getI32IntegerAttr(24)));
+    Value scale = arith::MulFOp::create(
+        k.b, k.loc, k.loadScalar(op.getScales(), {panel, group, lane}),
+        k.f32(kByteFloatInHalf));
+    return arith::MulFOp::create(k.b, k.loc, halvesOfByteFloats(k, byte),
+                                 scale);
+  }
   if (op.getZeros())
     group = k.mul(group, 2);
   Value zero = k.f32(floats ? kFloatZero : halves ? 8 : 128);
@@ -129,7 +143,7 @@ template <typename Op> struct LowerEmbedding final : OpRewritePattern<Op> {
     RankedTensorType type = op.getType();
     int64_t width = type.getDimSize(2);
     bool packed = op.getTable().getType().getRank() == 3;
-    if (!packed && op.getTable().getType().getElementType().isInteger())
+    if (!packed && std::is_same_v<Op, QuantizedEmbeddingOp>)
       return rewriter.notifyMatchFailure(op, "quantized in panels only");
     Value ids = op.getIds(), tokens = k.dim(ids, 1);
     // An addend is updated in place.
