@@ -329,8 +329,6 @@ static bool measuresSteps(const Options &options, const ModelSource &source) {
 /// serves, a program that embeds it has sets of them, or there are several
 /// prompts, whose beams and guesses would take steps of their own.
 static bool serves(const Options &options, const ModelSource &source) {
-  if (options.machine.tilesInParallel())
-    return false; // a GPU
   if (options.verb == Verb::Compile)
     return (options.emit == "exe" || options.emit == "so" ||
             options.emit == "obj") &&

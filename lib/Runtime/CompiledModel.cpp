@@ -247,8 +247,40 @@ bool Buffer::reserve(uint64_t bytes) {
 }
 
 //===----------------------------------------------------------------------===//
-// ModelMemory
+// Memory that a model keeps
 //===----------------------------------------------------------------------===//
+
+bool CompiledModel::copy(uint8_t *to, const uint8_t *from, uint64_t bytes,
+                         Error &error) {
+  if (gpu)
+    return gpu->copy(to, from, bytes, error);
+  std::memcpy(to, from, bytes);
+  if (MeshCalls *ranks = ranksToTell())
+    ranks->copy(to, from, bytes);
+  return true;
+}
+
+bool CompiledModel::exchange(uint8_t *a, uint8_t *b, uint64_t bytes,
+                             Error &error) {
+  if (!gpu) {
+    std::swap_ranges(a, a + bytes, b);
+    if (MeshCalls *ranks = ranksToTell())
+      ranks->exchange(a, b, bytes);
+    return true;
+  }
+  uint64_t most = std::min<uint64_t>(bytes, 16 << 20);
+  ModelMemory spare;
+  if (bytes > 0 && !spare.reserve(*this, most, "exchanged sequences", error))
+    return false;
+  for (uint64_t at = 0, part; at < bytes; at += part) {
+    part = std::min(most, bytes - at);
+    if (!gpu->copy(spare.data(), a + at, part, error) ||
+        !gpu->copy(a + at, b + at, part, error) ||
+        !gpu->copy(b + at, spare.data(), part, error))
+      return false;
+  }
+  return true;
+}
 
 ModelMemory::~ModelMemory() {
   if (ranks && host.data())
@@ -294,22 +326,6 @@ const uint8_t *ModelMemory::read(Buffer &copy, uint64_t bytes,
   }
   return device->download(copy.data(), data(), bytes, error) ? copy.data()
                                                              : nullptr;
-}
-
-bool ModelMemory::copy(uint64_t to, const ModelMemory &other, uint64_t from,
-                       uint64_t bytes, Error &error) {
-  if (device)
-    return device->copy(data() + to, other.data() + from, bytes, error);
-  std::memcpy(data() + to, other.data() + from, bytes);
-  if (ranks)
-    ranks->copy(data() + to, other.data() + from, bytes);
-  return true;
-}
-
-void ModelMemory::exchange(uint64_t a, uint64_t b, uint64_t bytes) {
-  std::swap_ranges(data() + a, data() + a + bytes, data() + b);
-  if (ranks)
-    ranks->exchange(data() + a, data() + b, bytes);
 }
 
 } // namespace attune::runtime

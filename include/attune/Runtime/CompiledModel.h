@@ -85,6 +85,11 @@ public:
   bool follow(Error &error);
   /// Tells other ranks what to do; null: there are none to tell.
   MeshCalls *ranksToTell() const;
+  /// Copies within memory that the model keeps (ModelMemory); the two parts do
+  /// not overlap.
+  bool copy(uint8_t *to, const uint8_t *from, uint64_t bytes, Error &error);
+  /// Exchanges two such parts.
+  bool exchange(uint8_t *a, uint8_t *b, uint64_t bytes, Error &error);
   /// The GPU that the model runs on; null: the CPU does.
   CudaDevice *device() const { return gpu.get(); }
   /// The most bytes of intermediate results that were ever in use.
@@ -159,11 +164,6 @@ public:
                Error &error);
   /// Memory of the GPU if the model runs there.
   uint8_t *data() const { return onDevice ? onDevice : host.data(); }
-  /// Copies from other memory of the same model.
-  bool copy(uint64_t to, const ModelMemory &other, uint64_t from,
-            uint64_t bytes, Error &error);
-  /// Exchanges two parts of it; for models on the CPU.
-  void exchange(uint64_t a, uint64_t b, uint64_t bytes);
   /// The first `bytes`, where the host can read them: in `copy` if they are
   /// not. Null if that fails.
   const uint8_t *read(Buffer &copy, uint64_t bytes, Error &error) const;
@@ -399,6 +399,8 @@ private:
       return length ? layers * rowBytes : 0;
     }
   };
+  /// Takes a row that a step for several sessions gave.
+  bool setLogits(const uint8_t *from, Error &error);
   uint64_t bytesHeld(const Cache &cache) const {
     return cache.bytesOf(static_cast<uint64_t>(past - firstOf(cache.window)));
   }

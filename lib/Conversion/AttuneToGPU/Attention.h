@@ -119,7 +119,7 @@ private:
   ScoreModifiers modifiers;
   const AttentionSizes *sizes = nullptr;
   int64_t tileKeys = 0;
-  mlir::Value allKeys, earliestEnd, latestBegin;
+  mlir::Value allKeys, upToLast, earliestEnd, latestBegin;
 };
 
 /// The softmax state of a lane: the maxima of two rows, and its part of the

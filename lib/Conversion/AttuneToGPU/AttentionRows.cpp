@@ -36,6 +36,7 @@ AttentionPlace::AttentionPlace(BlockBuilder &b, AttentionIntoOp op,
   Value lastQuery =
       queryOf(b, b.min(b.add(firstRow, b.index(tileRows - 1)), lastRow));
   allKeys = keysOfBatch(b, modifiers, sizes.keys, batch);
+  upToLast = keysUpToLast(b, modifiers, sizes.keys, batch);
   Value one = b.index(1);
   begin = keysOfTile(b, reach(b), allKeys, firstQuery, one, tileKeys).begin;
   end = seenTo(b, lastQuery);
@@ -87,7 +88,7 @@ Value AttentionPlace::headOf(BlockBuilder &b, Value number) const {
 }
 
 KeysInReach AttentionPlace::reach(BlockBuilder &b) const {
-  return {b, modifiers, sizes->queries, sizes->keys};
+  return {b, modifiers, sizes->queries, upToLast};
 }
 Value AttentionPlace::seenTo(BlockBuilder &b, Value query) const {
   return keysOfTile(b, reach(b), allKeys, query, b.index(1)).end;

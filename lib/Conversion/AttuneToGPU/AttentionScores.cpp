@@ -103,7 +103,8 @@ class AttentionScores::LaneScore : public ScoreArithmetic {
 public:
   LaneScore(AttentionScores &all, BlockBuilder &b, const AttentionRow &row)
       : ScoreArithmetic(b), all(all), b(b), row(row),
-        reach(b, all.modifiers, all.sizes.queries, all.sizes.keys) {
+        reach(b, all.modifiers, all.sizes.queries,
+              keysUpToLast(b, all.modifiers, all.sizes.keys, all.batch)) {
     if (Value slopes = all.modifiers.slopes)
       slope = b.loadNumber(slopes, {row.head});
   }
@@ -111,8 +112,10 @@ public:
   Value biasAt(Value bias) override { return load(bias); }
   Value maskAt(Value mask) override { return load(mask); }
   Value diagonalAt(Value diagonals) override {
+    // The last diagonal is that of the last key of the longest sequence.
     Value last = b.sub(all.sizes.queries, b.index(1));
     Value number = b.add(b.sub(keyThere(), row.query), last);
+    number = b.add(number, b.sub(all.sizes.keys, reach.numKeys));
     return b.loadNumber(diagonals, {row.head, number});
   }
   Value slopeAt(Value) override { return slope; }

@@ -83,8 +83,6 @@ StringRef refusal(AttentionOp op) {
     return "queries, keys and values are of more than one type";
   if (query.getDimSize(3) > kWidestHead)
     return "heads are wider than 640";
-  if (op.getCausal() == CausalAlign::Lengths)
-    return "queries stand where their sequence ends";
   if (!op.getBlocks())
     return "";
   int64_t group = query.getDimSize(1) / key.getDimSize(1);

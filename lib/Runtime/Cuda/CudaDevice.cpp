@@ -225,7 +225,7 @@ bool CudaDevice::allocate(uint64_t bytes, const char *what, void *&address,
       failed(driver.fill(memory, 0, bytes, stream), "clearing memory", error))
     return false;
   address = reinterpret_cast<void *>(memory);
-  allocated.push_back(address);
+  allocated.push_back({memory, bytes});
   return true;
 }
 
@@ -233,13 +233,19 @@ void CudaDevice::release(void *address) {
   if (!address)
     return;
   driver.contextSetCurrent(context);
-  driver.memFree(reinterpret_cast<CudaAddress>(address));
-  allocated.erase(std::find(allocated.begin(), allocated.end(), address));
+  auto base = reinterpret_cast<CudaAddress>(address);
+  driver.memFree(base);
+  allocated.erase(
+      std::find_if(allocated.begin(), allocated.end(),
+                   [&](const Allocation &one) { return one.base == base; }));
 }
 
 bool CudaDevice::owns(int64_t address) const {
-  return std::find(allocated.begin(), allocated.end(),
-                   reinterpret_cast<void *>(address)) != allocated.end();
+  auto place = static_cast<CudaAddress>(address);
+  return std::any_of(allocated.begin(), allocated.end(),
+                     [&](const Allocation &one) {
+                       return place >= one.base && place - one.base < one.bytes;
+                     });
 }
 
 bool CudaDevice::upload(void *to, const void *from, uint64_t bytes,
@@ -364,7 +370,8 @@ bool CudaDevice::copyArguments(const EntryInfo &entry, void **args,
       uint64_t bytes = tensorBytes(arg, given);
       place = push(static_cast<int64_t>(bytes));
       auto *from = reinterpret_cast<void *>(given[1]);
-      if (arg.kind == ArgKind::Input && !preparing) {
+      bool isGiven = arg.kind == ArgKind::Input || arg.kind == ArgKind::Lengths;
+      if (isGiven && !preparing) {
         if (staged && bytes <= kStagedBytes - stagedUse) {
           from = std::memcpy(staged + stagedUse, from, bytes);
           stagedUse += bytes;

@@ -93,7 +93,7 @@ private:
   void resetArena();
   /// Starts what was collected.
   bool start(Error &error);
-  /// Whether this is memory that allocate() gave.
+  /// Whether this lies in memory that allocate() gave.
   bool owns(int64_t address) const;
 
   struct Chunk {
@@ -113,7 +113,11 @@ private:
   const attune_device_code *code = nullptr;
   std::vector<CudaHandle> kernels;
   CudaGraphs graphs;
-  std::vector<void *> allocated;
+  struct Allocation {
+    CudaAddress base;
+    uint64_t bytes;
+  };
+  std::vector<Allocation> allocated; ///< and not released
   pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
   // The arena: chunks in use from the first on, and the frames in them.

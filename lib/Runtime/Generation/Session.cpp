@@ -165,6 +165,15 @@ const float *Session::logits(Error &error) {
   return reinterpret_cast<const float *>(read);
 }
 
+bool Session::setLogits(const uint8_t *from, Error &error) {
+  uint64_t bytes = static_cast<uint64_t>(vocabularySize) * sizeof(float);
+  copied = model.device() != nullptr;
+  if (copied && !logitsCopy.reserve(bytes))
+    return error.set(ExitResourceLimit, "no memory for a copy of the logits");
+  std::memcpy(copied ? logitsCopy.data() : logitsMemory.data(), from, bytes);
+  return true;
+}
+
 bool Session::encode(const std::vector<InputTensor> &inputs, Error &error) {
   if (!encoder)
     return error.badInput("the model has no encoder");
@@ -247,12 +256,13 @@ bool Session::select(const int64_t *rows, Error &error) {
   for (Cache &cache : caches) {
     uint64_t bytes = cache.rowBytes * static_cast<uint64_t>(batch);
     for (uint64_t layer = 0; layer < cache.layers; ++layer) {
-      uint64_t own = layer * bytes;
-      if (!spare.copy(0, cache.data, own, bytes, error))
+      uint8_t *own = cache.place + layer * bytes;
+      if (!model.copy(spare.data(), own, bytes, error))
         return false;
       for (int64_t row = 0; row < batch; ++row)
-        if (!cache.data.copy(own + row * cache.rowBytes, spare,
-                             rows[row] * cache.rowBytes, cache.rowBytes, error))
+        if (!model.copy(own + row * cache.rowBytes,
+                        spare.data() + rows[row] * cache.rowBytes,
+                        cache.rowBytes, error))
           return false;
     }
   }

@@ -35,7 +35,7 @@ static bool isSameCache(const ArgInfo &batched, const ArgInfo &single) {
 static const EntryInfo *findBatchStep(const CompiledModel &model) {
   const EntryInfo *decode = model.entry("decode");
   const EntryInfo *batch = model.entry("decode_batch");
-  if (!decode || !batch || model.device() || decode->recomputeBeyond)
+  if (!decode || !batch || decode->recomputeBeyond)
     return nullptr;
   std::vector<const ArgInfo *> own, other;
   bool hasLengths = false;
@@ -81,8 +81,6 @@ SessionGroup::SessionGroup(CompiledModel &model, unsigned count,
 std::string SessionGroup::whyAlone() const {
   if (together)
     return "";
-  if (model.device())
-    return "on a GPU a step takes one";
   if (!model.info().decodesAlone.empty())
     return model.info().decodesAlone;
   return model.entry("decode_batch")
@@ -139,9 +137,8 @@ Session *SessionGroup::open(unsigned number, Error &error) {
 }
 
 /// Exchanges what two rows hold; positions that neither has are not touched.
-void SessionGroup::swapRows(unsigned row, unsigned other) {
+bool SessionGroup::swapRows(unsigned row, unsigned other, Error &error) {
   unsigned &first = sessionAt[row], &second = sessionAt[other];
-  Error none; // copies fail on a GPU alone
   const Session &any = *sessions[sessions[first] ? first : second];
   for (size_t c = 0; c < caches.size(); ++c) {
     Cache &cache = caches[c];
@@ -155,12 +152,12 @@ void SessionGroup::swapRows(unsigned row, unsigned other) {
     uint64_t both = std::min(ofFirst, ofSecond);
     uint64_t longest = std::max(ofFirst, ofSecond);
     for (uint64_t i = 0; i < form.planes; ++i) {
-      uint64_t a = row * cache.bytes + i * plane;
-      uint64_t b = other * cache.bytes + i * plane;
-      cache.data.exchange(a, b, both);
-      uint64_t to = ofFirst > ofSecond ? b : a;
-      uint64_t from = to == a ? b : a;
-      cache.data.copy(to + both, cache.data, from + both, longest - both, none);
+      uint8_t *a = cache.data.data() + row * cache.bytes + i * plane;
+      uint8_t *b = cache.data.data() + other * cache.bytes + i * plane;
+      uint8_t *to = ofFirst > ofSecond ? b : a, *from = to == a ? b : a;
+      if (!model.exchange(a, b, both, error) ||
+          !model.copy(to + both, from + both, longest - both, error))
+        return false;
     }
   }
   std::swap(first, second);
@@ -168,9 +165,11 @@ void SessionGroup::swapRows(unsigned row, unsigned other) {
     rowOf[number] = number == first ? row : other;
     place(number);
   }
+  return true;
 }
 
-void SessionGroup::bringToFront(const std::vector<unsigned> &members) {
+bool SessionGroup::bringToFront(const std::vector<unsigned> &members,
+                                Error &error) {
   std::vector<bool> isMember(count(), false);
   for (unsigned number : members)
     isMember[number] = true;
@@ -180,8 +179,10 @@ void SessionGroup::bringToFront(const std::vector<unsigned> &members) {
       continue;
     while (isMember[sessionAt[place]])
       ++place;
-    swapRows(place, rowOf[number]);
+    if (!swapRows(place, rowOf[number], error))
+      return false;
   }
+  return true;
 }
 
 /// Tells the step what the rings of its sequences hold.
@@ -217,7 +218,8 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
     if (!sessions[number]->makeRoom(1, error))
       return false;
   }
-  bringToFront(members);
+  if (!bringToFront(members, error))
+    return false;
   auto rows = static_cast<int64_t>(members.size());
   int64_t vocabulary = sessions[members[0]]->vocabulary(), longest = 0;
   idsOfRows.resize(members.size());
@@ -262,8 +264,8 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
   uint64_t rowBytes = bytes / members.size();
   for (unsigned number : members) {
     Session &session = *sessions[number];
-    std::memcpy(session.logitsMemory.data(),
-                logits.data() + rowOf[number] * rowBytes, rowBytes);
+    if (!session.setLogits(logits.data() + rowOf[number] * rowBytes, error))
+      return false;
     ++session.past;
   }
   return true;

@@ -53,9 +53,8 @@ public:
             const std::vector<int64_t> &ids, Error &error);
   /// From here on, steps of these sessions or of some of them move no other
   /// session, until a step takes others.
-  void settle(const std::vector<unsigned> &members) {
-    if (together && members.size() > 1)
-      bringToFront(members);
+  bool settle(const std::vector<unsigned> &members, Error &error) {
+    return !together || members.size() < 2 || bringToFront(members, error);
   }
 
 private:
@@ -66,8 +65,8 @@ private:
   };
   bool reserveCaches(Error &error);
   void place(unsigned number);
-  void swapRows(unsigned row, unsigned other);
-  void bringToFront(const std::vector<unsigned> &members);
+  bool swapRows(unsigned row, unsigned other, Error &error);
+  bool bringToFront(const std::vector<unsigned> &members, Error &error);
   bool bindRings(const std::vector<unsigned> &members, Error &error);
   int64_t lengthOf(unsigned number) const {
     return sessions[number] ? sessions[number]->length() : 0;

@@ -14,7 +14,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Mesh/MeshCalls.h"
 #include "attune/Runtime/CompiledModel.h"
 
 #include <algorithm>
@@ -110,20 +109,13 @@ bool Session::dropRows(const Ring &ring, int64_t count, Error &error) {
     uint64_t plane = cache.layers * cache.rowBytes / cache.planes;
     uint64_t from = cache.bytesOf(static_cast<uint64_t>(count));
     uint64_t bytes = cache.bytesOf(held) - from;
-    for (uint64_t i = 0; i < planes; ++i) {
-      uint8_t *to = cache.place + i * plane;
-      if (!model.device()) {
-        std::memmove(to, to + from, bytes);
-        if (MeshCalls *ranks = model.ranksToTell())
-          ranks->copy(to, to + from, bytes);
-        continue;
-      }
-      // In parts that do not overlap.
-      for (uint64_t done = 0; done < bytes; done += from)
-        if (uint64_t at = i * plane + done; !cache.data.copy(
-                at, cache.data, at + from, std::min(from, bytes - done), error))
+    // In parts that do not overlap.
+    for (uint64_t i = 0; i < planes; ++i)
+      for (uint64_t done = 0; done < bytes; done += from) {
+        uint8_t *to = cache.place + i * plane + done;
+        if (!model.copy(to, to + from, std::min(from, bytes - done), error))
           return false;
-    }
+      }
   }
   return true;
 }

@@ -11,7 +11,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Mesh/MeshCalls.h"
 #include "attune/Runtime/CompiledModel.h"
 
 #include <algorithm>
@@ -46,14 +45,8 @@ bool Session::copyCache(size_t number, const Session &other, uint64_t held,
   uint64_t bytes = to.bytesOf(length > begin ? length - begin : 0) - first;
   for (uint64_t i = 0; bytes > 0 && i < to.planes; ++i) {
     uint64_t at = i * plane + first;
-    if (model.device()) {
-      if (!to.data.copy(at, from.data, at, bytes, error))
-        return false;
-    } else {
-      std::memcpy(to.place + at, from.place + at, bytes);
-      if (MeshCalls *ranks = model.ranksToTell())
-        ranks->copy(to.place + at, from.place + at, bytes);
-    }
+    if (!model.copy(to.place + at, from.place + at, bytes, error))
+      return false;
   }
   return true;
 }
@@ -95,8 +88,11 @@ bool Session::copyFrom(const Session &other, int64_t length, Error &error,
     std::memcpy(candidateLogitsBuffer.data(),
                 other.candidateLogitsBuffer.data(), most * sizeof(float));
   }
-  return logitsMemory.copy(0, other.logitsMemory, 0,
-                           static_cast<uint64_t>(vocabularySize) * 4, error);
+  if (other.copied)
+    return setLogits(other.logitsCopy.data(), error);
+  return model.copy(logitsMemory.data(), other.logitsMemory.data(),
+                    static_cast<uint64_t>(vocabularySize) * sizeof(float),
+                    error);
 }
 
 //===----------------------------------------------------------------------===//

@@ -75,7 +75,9 @@ public:
     return group.step(members, ids, error);
   }
   /// Steps of these slots leave the memory of others where it is.
-  void settle(const std::vector<unsigned> &members) { group.settle(members); }
+  bool settle(const std::vector<unsigned> &members, Error &error) {
+    return group.settle(members, error);
+  }
   /// The session of a slot that is taken.
   Session &session(unsigned slot) { return group.session(slot); }
   /// Positions that slots hold.

@@ -396,7 +396,10 @@ bool Scheduler::computePiece(Active &each, bool isAlone) {
     std::vector<unsigned> members;
     for (size_t i : findDecoding())
       members.push_back(active[i]->slot);
-    slots->settle(members);
+    if (!slots->settle(members, error)) {
+      finish(each, "error", error);
+      return false;
+    }
     model.team().setPause(
         [](void *self) { static_cast<Scheduler *>(self)->pausePiece(); }, this);
   }
