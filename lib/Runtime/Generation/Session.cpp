@@ -157,11 +157,11 @@ const float *Session::logits(Error &error) {
     error.set(ExitInternalError, "a step that gave candidates has no logits");
     return nullptr;
   }
-  if (model.device() && copied)
+  if (copied)
     return reinterpret_cast<const float *>(logitsCopy.data());
   const uint8_t *read =
       logitsMemory.read(logitsCopy, batch * vocabularySize * 4, error);
-  copied = read != nullptr;
+  copied = model.device() && read;
   return reinterpret_cast<const float *>(read);
 }
 
