@@ -132,6 +132,7 @@ LogicalResult EntryImporter::run() {
 LogicalResult EntryImporter::importStream() {
   const std::vector<spec::Layer> &layers = stream->spec.layers;
   state = {};
+  madeBlocks.clear();
   if (auto start = inputs.find(stream->spec.input); start != inputs.end()) {
     importMask(*stream);
     if (isa<FloatType>(typeOf(start->second.value).getElementType()))
@@ -143,11 +144,13 @@ LogicalResult EntryImporter::importStream() {
   if (decode)
     countPast();
 
-  size_t lastMixing = 0;
+  // The layers behind it need the last token alone. A loop over layers works in
+  // the memory of its tokens, and one among others has no memory of its own.
+  size_t lastOfAll = 0;
   numHidden = totalHidden = 0;
   for (size_t n = 0; n < layers.size(); ++n) {
-    if (mixesTokens(layers[n]))
-      lastMixing = n;
+    if (mixesTokens(layers[n]) || layers[n].repeat > 1)
+      lastOfAll = n;
     if (std::holds_alternative<spec::Block>(layers[n].op))
       totalHidden += layers[n].repeat;
   }
@@ -156,7 +159,7 @@ LogicalResult EntryImporter::importStream() {
       return failure();
     state.mask = stream->mask;
     results[layers[n].name] = state;
-    if (decode && kind != EntryKind::DecodeAll && n == lastMixing)
+    if (decode && kind != EntryKind::DecodeAll && n == lastOfAll)
       takeLastToken(loc(layers[n].location));
   }
   stream->result = state;
@@ -219,8 +222,8 @@ void EntryImporter::importMask(StreamState &of) {
       ArrayRef<ReassociationIndices>{{0, 1, 2}, {3}}, sizes);
 }
 
-/// Generation reads the logits of the last token only, so the layers after the
-/// last attention need not see the others.
+/// Generation reads the logits of the last token only, so the layers behind the
+/// last attention or loop need not see the others.
 void EntryImporter::takeLastToken(Location at) {
   auto type = typeOf(state.value);
   Value last = arith::SubIOp::create(builder, at, size(1), index(1));

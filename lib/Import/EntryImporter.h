@@ -291,7 +291,7 @@ private:
   mlir::Value hiddenStates;
   int64_t numHidden = 0, totalHidden = 0;
   std::vector<AskedMap> maps;
-  /// By the number of the first of equal layers.
+  /// Of this stream, by the number of the first of equal layers.
   std::map<size_t, std::vector<MadeBlock>> madeBlocks;
 };
 
