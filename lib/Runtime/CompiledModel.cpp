@@ -282,6 +282,22 @@ bool CompiledModel::exchange(uint8_t *a, uint8_t *b, uint64_t bytes,
   return true;
 }
 
+bool CompiledModel::read(void *to, const uint8_t *from, uint64_t bytes,
+                         Error &error) {
+  if (gpu)
+    return gpu->download(to, from, bytes, error);
+  std::memcpy(to, from, bytes);
+  return true;
+}
+
+bool CompiledModel::write(uint8_t *to, const void *from, uint64_t bytes,
+                          Error &error) {
+  if (gpu)
+    return gpu->upload(to, from, bytes, error);
+  std::memcpy(to, from, bytes);
+  return true;
+}
+
 ModelMemory::~ModelMemory() {
   if (ranks && host.data())
     ranks->release(host.data());

@@ -90,6 +90,9 @@ public:
   bool copy(uint8_t *to, const uint8_t *from, uint64_t bytes, Error &error);
   /// Exchanges two such parts.
   bool exchange(uint8_t *a, uint8_t *b, uint64_t bytes, Error &error);
+  /// Copies from such memory to the caller's, and the other way round.
+  bool read(void *to, const uint8_t *from, uint64_t bytes, Error &error);
+  bool write(uint8_t *to, const void *from, uint64_t bytes, Error &error);
   /// The GPU that the model runs on; null: the CPU does.
   CudaDevice *device() const { return gpu.get(); }
   /// The most bytes of intermediate results that were ever in use.
@@ -337,7 +340,7 @@ private:
                                          Error &error);
   uint64_t fingerprint() const;
   bool canBeSaved(Error &error) const;
-  template <typename F> void visitSaved(F each);
+  template <typename F> bool visitCaches(F each);
   bool copyCache(size_t number, const Session &other, uint64_t held,
                  uint64_t length, Error &error);
   bool bindMemory(Invocation &call, Error &error);

@@ -144,25 +144,22 @@ uint64_t Session::countSaved() const {
   return bytes;
 }
 
-/// Calls `each` with the memory of everything that is saved behind the head.
-template <typename F> void Session::visitSaved(F each) {
-  if (!history.empty())
-    each(history[0].data(), history[0].size() * sizeof(int64_t));
-  each(logitsMemory.data(),
-       static_cast<uint64_t>(vocabularySize) * sizeof(float));
+/// Calls `each` with the memory of what the caches hold, until it fails.
+template <typename F> bool Session::visitCaches(F each) {
   for (Cache &cache : caches) {
     uint64_t plane = cache.layers * cache.rowBytes / cache.planes;
     for (uint64_t i = 0; i < cache.planes; ++i)
-      each(cache.place + i * plane, bytesHeld(cache));
+      if (!each(cache.place + i * plane, bytesHeld(cache)))
+        return false;
   }
+  return true;
 }
 
-/// Bytes are copied by the host, of one row.
 bool Session::canBeSaved(Error &error) const {
-  if (batch == 1 && !model.device() && !encoder)
+  if (batch == 1 && !encoder)
     return true;
   return error.badInput(
-      "a sequence is saved and restored of a decoder on the CPU alone");
+      "one sequence of a model without an encoder is saved and restored");
 }
 
 bool Session::save(uint8_t *to, Error &error) {
@@ -180,11 +177,20 @@ bool Session::save(uint8_t *to, Error &error) {
     std::memcpy(to, &ring.first, sizeof(ring.first));
     to += sizeof(ring.first);
   }
-  visitSaved([&](const void *data, uint64_t bytes) {
+  auto add = [&](const void *data, uint64_t bytes) {
     std::memcpy(to, data, bytes);
     to += bytes;
+  };
+  if (!history.empty())
+    add(history[0].data(), history[0].size() * sizeof(int64_t));
+  const float *last = logits(error);
+  if (!last)
+    return false;
+  add(last, static_cast<uint64_t>(vocabularySize) * sizeof(float));
+  return visitCaches([&](const uint8_t *data, uint64_t bytes) {
+    to += bytes;
+    return model.read(to - bytes, data, bytes, error);
   });
-  return true;
 }
 
 bool Session::restore(const uint8_t *from, uint64_t bytes, Error &error) {
@@ -228,12 +234,22 @@ bool Session::restore(const uint8_t *from, uint64_t bytes, Error &error) {
     reset();
     return error.badInput("the saved sequence is cut off or damaged");
   }
-  copied = false;
-  visitSaved([&](void *data, uint64_t size) {
-    std::memcpy(data, from, size);
+  auto take = [&](uint64_t size) {
     from += size;
-  });
-  return true;
+    return from - size;
+  };
+  if (head.history > 0) {
+    uint64_t size = history[0].size() * sizeof(int64_t);
+    std::memcpy(history[0].data(), take(size), size);
+  }
+  if (setLogits(take(static_cast<uint64_t>(vocabularySize) * sizeof(float)),
+                error) &&
+      visitCaches([&](uint8_t *data, uint64_t size) {
+        return model.write(data, take(size), size, error);
+      }))
+    return true;
+  reset();
+  return false;
 }
 
 } // namespace attune::runtime
