@@ -7,6 +7,7 @@ Fused and unfused attention differ in the last bits. What follows must not jump
 there: after an attention a mixture has all its experts active, as another choice
 of experts is another result, and nobody takes the largest of anything.
 """
+import copy
 import random
 
 ACTIVATIONS = ["relu", "gelu", "gelu_tanh", "quick_gelu", "silu",
@@ -18,6 +19,7 @@ class Generator:
     def __init__(self, seed):
         self.random = random.Random(seed)
         self.forms = random.Random(seed + 1000000)
+        self.behind = random.Random(seed + 2000000)
         self.seed = seed
         self.attended = False  # an attention came before
 
@@ -308,6 +310,17 @@ class Generator:
             layers.append({"ffn": self.ffn(), "name": label + "0"})
         return layers
 
+    def go_on(self, layers):
+        """Layers in a loop behind the last attention, and the block again,
+        which shares its functions with the first one."""
+        block = layers[-1]
+        if self.behind.random() < 0.3:
+            layers.append({"block": {"ffn": {"width": 7}}, "name": "g.{i}",
+                           "repeat": 2})
+        if self.behind.random() < 0.3:
+            again = block["name"].replace("h", "again")
+            layers.append(dict(copy.deepcopy(block), name=again))
+
     # --- Models
 
     def language_model(self):
@@ -334,6 +347,7 @@ class Generator:
                 one["moe"]["router"].pop("active_groups", None)
         block["name"] = "h.{i}" if block.get("repeat") else "h"
         layers.append(block)
+        self.go_on(layers)
         head = self.pick({"tied": "wte"}, {"out": vocab})
         if self.chance(0.2):
             head["softcap"] = 2.0
