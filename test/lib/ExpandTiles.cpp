@@ -140,8 +140,9 @@ struct ExpandTiles final : PassWrapper<ExpandTiles, OperationPass<ModuleOp>> {
 
     /// Each byte of a row by that of the panel, signed or not.
     void multiplyBytes(amx::TileMulIOp product) {
-      Value lhs = product.getLhs(), rhs = product.getRhs(),
-            sums = product.getAcc();
+      // Accessors expect tiles, which are memory by now.
+      Value lhs = product->getOperand(0), rhs = product->getOperand(1),
+            sums = product->getOperand(2);
       int64_t depth = cast<MemRefType>(lhs.getType()).getDimSize(1);
       auto word = [&](Value tile, ValueRange at, bool isUnsigned) -> Value {
         Value byte = memref::LoadOp::create(b, loc, tile, at);
