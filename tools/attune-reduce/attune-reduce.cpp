@@ -81,13 +81,17 @@ static bool dropSymbol(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
+constexpr int kMismatch = 3;
+
 /// Asks attune-opt whether validation still finds a mismatch.
 class Reducer {
 public:
   Reducer(std::string tool, llvm::ArrayRef<char *> arguments)
       : tool(std::move(tool)), arguments(arguments) {}
 
-  bool isBroken(ModuleOp module);
+  /// The exit code of attune-opt, which says nothing unless `speaks`.
+  int validate(ModuleOp module, bool speaks = false);
+  bool isBroken(ModuleOp module) { return validate(module) == kMismatch; }
   /// Tries a step on every op in turn and keeps what stays broken. Returns
   /// whether anything did.
   bool tryAll(OwningOpRef<ModuleOp> &module, bool (*step)(Operation *));
@@ -98,12 +102,12 @@ private:
 };
 } // namespace
 
-bool Reducer::isBroken(ModuleOp module) {
+int Reducer::validate(ModuleOp module, bool speaks) {
   int descriptor;
   llvm::SmallString<128> path;
   if (llvm::sys::fs::createTemporaryFile("attune-reduce", "mlir", descriptor,
                                          path))
-    return false;
+    return -1;
   {
     llvm::raw_fd_ostream file(descriptor, /*shouldClose=*/true);
     module.print(file);
@@ -112,9 +116,12 @@ bool Reducer::isBroken(ModuleOp module) {
                                              "-o", "/dev/null"};
   command.append(arguments.begin(), arguments.end());
   std::optional<llvm::StringRef> silent[] = {"", "", ""};
-  int code = llvm::sys::ExecuteAndWait(tool, command, std::nullopt, silent);
+  llvm::ArrayRef<std::optional<llvm::StringRef>> streams;
+  if (!speaks)
+    streams = silent;
+  int code = llvm::sys::ExecuteAndWait(tool, command, std::nullopt, streams);
   llvm::sys::fs::remove(path);
-  return code == 3;
+  return code;
 }
 
 static size_t countOps(ModuleOp module) {
@@ -195,8 +202,13 @@ int main(int argc, char **argv) {
       parseSourceFile<ModuleOp>(input, ParserConfig(&context));
   if (!module)
     return fail("'" + input + "' cannot be read");
-  if (!reducer.isBroken(*module))
+  int code = reducer.validate(*module);
+  if (code == 0)
     return fail("no pass changes what '" + input + "' computes");
+  if (code != kMismatch) {
+    reducer.validate(*module, /*speaks=*/true);
+    return fail("attune-opt does not run these passes on '" + input + "'");
+  }
 
   size_t start = countOps(*module);
   bool changed = true;
