@@ -9,24 +9,44 @@
 
 #include "attune/Runtime/DType.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace attune {
 
+/// Values that are looked at side by side, so that none waits for the last.
+constexpr int64_t kLanes = 16;
+
+/// Calls `look` with each place and its lane.
+template <typename F> static void forLanes(int64_t count, F look) {
+  int64_t whole = count - count % kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes)
+    for (int64_t lane = 0; lane < kLanes; ++lane)
+      look(i + lane, lane);
+  for (int64_t i = whole; i < count; ++i)
+    look(i, i - whole);
+}
+
 /// Zero, or NaN if one of the values is no number or infinite.
 static float checkFinite(const float *in, int64_t count) {
-  float check = 0;
-  for (int64_t i = 0; i < count; ++i)
-    check += in[i] * 0.0f;
-  return check;
+  float checks[kLanes] = {};
+  forLanes(count,
+           [&](int64_t i, int64_t lane) { checks[lane] += in[i] * 0.0f; });
+  return std::accumulate(checks, checks + kLanes, 0.0f);
 }
 
 /// The number of largest magnitude, the first of several.
 static float findLargest(const float *in, int64_t count) {
-  float largest = 0;
-  for (int64_t i = 0; i < count; ++i)
-    largest = std::fabs(in[i]) > std::fabs(largest) ? in[i] : largest;
-  return largest;
+  float sizes[kLanes] = {};
+  forLanes(count, [&](int64_t i, int64_t lane) {
+    float size = std::fabs(in[i]);
+    sizes[lane] = size > sizes[lane] ? size : sizes[lane];
+  });
+  float largest = *std::max_element(sizes, sizes + kLanes);
+  auto isLargest = [&](float value) { return std::fabs(value) == largest; };
+  const float *found = std::find_if(in, in + count, isLargest);
+  return found == in + count ? largest : *found;
 }
 
 /// A scale by which values cannot be divided makes zeros.
