@@ -20,6 +20,18 @@ static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
+/// The values of a scope that a block's function replaces and gives after its
+/// result.
+static SmallVector<Value *> replaced(LayerScope &scope) {
+  SmallVector<Value *> values;
+  for (Value *value : scope.caches())
+    if (*value)
+      values.push_back(value);
+  for (AttentionMap &map : scope.maps)
+    values.push_back(&map.value);
+  return values;
+}
+
 /// The values of a scope that a block's function takes after its number and
 /// its input, in order.
 static SmallVector<Value *> passed(LayerScope &scope) {
@@ -31,23 +43,7 @@ static SmallVector<Value *> passed(LayerScope &scope) {
         &scope.length, &scope.crossKeys, &scope.crossValues, &scope.cacheIndex})
     if (*value)
       values.push_back(value);
-  for (Value *value : scope.caches())
-    if (*value)
-      values.push_back(value);
-  for (AttentionMap &map : scope.maps)
-    values.push_back(&map.value);
-  return values;
-}
-
-/// The values of a scope that a block's function replaces and gives after its
-/// result.
-static SmallVector<Value *> replaced(LayerScope &scope) {
-  SmallVector<Value *> values;
-  for (Value *value : scope.caches())
-    if (*value)
-      values.push_back(value);
-  for (AttentionMap &map : scope.maps)
-    values.push_back(&map.value);
+  llvm::append_range(values, replaced(scope));
   return values;
 }
 

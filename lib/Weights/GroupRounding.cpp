@@ -44,9 +44,10 @@ static float findLargest(const float *in, int64_t count) {
     sizes[lane] = size > sizes[lane] ? size : sizes[lane];
   });
   float largest = *std::max_element(sizes, sizes + kLanes);
-  auto isLargest = [&](float value) { return std::fabs(value) == largest; };
-  const float *found = std::find_if(in, in + count, isLargest);
-  return found == in + count ? largest : *found;
+  if (largest == 0)
+    return 0;
+  return *std::find_if(
+      in, in + count, [&](float value) { return std::fabs(value) == largest; });
 }
 
 /// A scale by which values cannot be divided makes zeros.

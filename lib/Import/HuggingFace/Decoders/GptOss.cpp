@@ -65,12 +65,7 @@ std::optional<Model> importGptOss(ImportContext &context) {
   yarn.originalLength = 4096;
   yarn.truncate = false;
   std::optional<LlamaConfig> model = readLlama(context, "gpt_oss", defaults);
-  MoE moe;
-  moe.location = config.locate("num_local_experts");
-  moe.experts = config.integer("num_local_experts", 128);
-  moe.active = config.integer("num_experts_per_tok", 4);
-  checkExperts(config, "num_experts_per_tok", moe.active, "num_local_experts",
-               moe.experts);
+  MoE moe = readLocalExperts(config, /*experts=*/128, /*active=*/4);
   bool bias = config.flag("attention_bias", true);
   std::optional<int64_t> window = readWindow(config, 128);
   moe.limit = config.real("swiglu_limit", 7);

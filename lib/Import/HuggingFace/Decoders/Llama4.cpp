@@ -43,12 +43,7 @@ static std::vector<bool> readSparse(Config &config, int64_t layers) {
 /// Scores are a sigmoid of the chosen logits and multiply what the experts
 /// read. Both matrices of all experts are stacks [in, out], gates first.
 static MoE readExperts(Config &config, const FFN &ffn) {
-  MoE moe;
-  moe.location = config.locate("num_local_experts");
-  moe.experts = config.integer("num_local_experts", 16);
-  moe.active = config.integer("num_experts_per_tok", 1);
-  checkExperts(config, "num_experts_per_tok", moe.active, "num_local_experts",
-               moe.experts);
+  MoE moe = readLocalExperts(config, /*experts=*/16, /*active=*/1);
   moe.width = ffn.width;
   moe.activation = ffn.activation;
   moe.router.scores = RouterScores::Sigmoid;

@@ -49,12 +49,7 @@ std::optional<Model> importMiniMaxM2(ImportContext &context) {
   defaults.rope.theta = 5e6;
   readRotaryPart(config, defaults, 128);
   std::optional<LlamaConfig> model = readLlama(context, "minimax_m2", defaults);
-  MoE moe;
-  moe.location = config.locate("num_local_experts");
-  moe.experts = config.integer("num_local_experts", 256);
-  moe.active = config.integer("num_experts_per_tok", 8);
-  checkExperts(config, "num_experts_per_tok", moe.active, "num_local_experts",
-               moe.experts);
+  MoE moe = readLocalExperts(config, /*experts=*/256, /*active=*/8);
   readSigmoidRouter(config, moe.router);
   moe.router.renormalise = true;
   config.mustBeTrue("use_routing_bias",
@@ -145,12 +140,7 @@ static std::optional<Model> importLightning(ImportContext &context,
   defaults.rope.theta = 1e6;
   readRotaryPart(config, defaults, 128);
   std::optional<LlamaConfig> llama = readLlama(context, "minimax", defaults);
-  MoE moe;
-  moe.location = config.locate("num_local_experts");
-  moe.experts = config.integer("num_local_experts", 8);
-  moe.active = config.integer("num_experts_per_tok", 2);
-  checkExperts(config, "num_experts_per_tok", moe.active, "num_local_experts",
-               moe.experts);
+  MoE moe = readLocalExperts(config, /*experts=*/8, /*active=*/2);
   ignoreRouterKeys(config);
   if (generation.first && config.count("shared_intermediate_size", 0))
     config.error("shared_intermediate_size",

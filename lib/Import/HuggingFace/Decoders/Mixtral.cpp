@@ -20,12 +20,7 @@ std::optional<Model> importMixtral(ImportContext &context) {
   defaults.eps = 1e-5;
   defaults.rope.theta = 1e6;
   std::optional<LlamaConfig> llama = readLlama(context, "mixtral", defaults);
-  MoE moe;
-  moe.location = config.locate("num_local_experts");
-  moe.experts = config.integer("num_local_experts", 8);
-  moe.active = config.integer("num_experts_per_tok", 2);
-  checkExperts(config, "num_experts_per_tok", moe.active, "num_local_experts",
-               moe.experts);
+  MoE moe = readLocalExperts(config, /*experts=*/8, /*active=*/2);
   ignoreRouterKeys(config);
   if (llama && config.get("sliding_window"))
     llama->block.attention->window =

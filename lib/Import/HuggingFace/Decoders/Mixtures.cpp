@@ -25,6 +25,16 @@ void checkExperts(Config &config, const char *activeKey, int64_t active,
                                 expertsKey + ")");
 }
 
+MoE readLocalExperts(Config &config, int64_t experts, int64_t active) {
+  MoE moe;
+  moe.location = config.locate("num_local_experts");
+  moe.experts = config.integer("num_local_experts", experts);
+  moe.active = config.integer("num_experts_per_tok", active);
+  checkExperts(config, "num_experts_per_tok", moe.active, "num_local_experts",
+               moe.experts);
+  return moe;
+}
+
 void readSigmoidRouter(Config &config, Router &router) {
   if (config.text("topk_method", "noaux_tc") != "noaux_tc")
     config.error("topk_method", "expected \"noaux_tc\"");

@@ -22,6 +22,10 @@ void ignoreRouterKeys(Config &config);
 void checkExperts(Config &config, const char *activeKey, int64_t active,
                   const char *expertsKey, int64_t experts);
 
+/// How many experts there are and how many of them a token goes through, where
+/// the keys are num_local_experts and num_experts_per_tok; or these many.
+spec::MoE readLocalExperts(Config &config, int64_t experts, int64_t active);
+
 /// What a configuration class takes for absent keys of experts.
 struct ExpertDefaults {
   int64_t width = 0;
