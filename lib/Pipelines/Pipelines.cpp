@@ -8,6 +8,7 @@
 #include "attune/Pipelines/Pipelines.h"
 
 #include "attune/Codegen/Passes.h"
+#include "attune/Conversion/MatrixTiles.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/TargetInfo/GpuTiles.h"
 #include "attune/Transforms/LowRank.h"
@@ -145,6 +146,7 @@ static void expandTiles(OpPassManager &pm, const TargetDescription &target) {
   online.lanes = target.getTileColumns();
   online.rows = target.getTileRows();
   online.pairs = target.multipliesPairs() && !target.slowPairs;
+  online.matrix = target.tilesPairs();
   online.valueBytes = target.getValueBytes();
   online.fetchBytes = target.getFetchBytes();
   online.nearBytes = target.getNearBytes();
@@ -182,6 +184,8 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     blocks.keyBlock = target.getKeyBlock();
     blocks.keyBytes = target.getKeyBytes();
     blocks.rows = target.getTileRows();
+    if (target.tilesPairs())
+      blocks.matrixRows = kMatrixBlock * kMatrixRows;
     blocks.threads = target.threads;
     blocks.partBytes = target.getPartBytes();
     blocks.cacheBytes = target.level2Bytes;

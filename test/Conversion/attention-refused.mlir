@@ -7,7 +7,7 @@
 // RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-online-to-vector{lanes=12}))" --split-input-file 2>&1 | FileCheck %s --check-prefix=LANES
 
 // BLOCK: error: query-block and key-block must be positive
-// BYTES: error: query-bytes and key-bytes must be 0 or positive
+// BYTES: error: query-bytes, key-bytes and matrix-rows must be 0 or positive
 // THREADS: error: rows, threads, part-bytes, cache-bytes, line-cycles and multiply-adds must be positive
 // LANES: error: lanes must be a positive multiple of 8, rows and value-bytes positive, fetch-bytes, near-bytes and unrolled 0 or positive
 

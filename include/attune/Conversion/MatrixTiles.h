@@ -31,6 +31,15 @@ inline bool fillsMatrixTiles(int64_t depth, int64_t lanes) {
          lanes <= kMatrixBlock * kMatrixColumns;
 }
 
+/// Whether many queries of this width meet keys, and their probabilities values
+/// of that width, in tiles: all numbers are bf16, a panel has `lanes` keys or
+/// channels.
+inline bool attendsInMatrixTiles(int64_t width, int64_t valueWidth,
+                                 int64_t lanes) {
+  return lanes == kMatrixBlock * kMatrixColumns && width % kMatrixDepth == 0 &&
+         valueWidth % lanes == 0;
+}
+
 } // namespace attune
 
 #endif // ATTUNE_CONVERSION_MATRIXTILES_H

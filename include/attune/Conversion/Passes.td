@@ -437,6 +437,8 @@ def ConvertAttuneAttentionToOnline
       "Cycles from one line of memory to the next">,
     Option<"multiplyAdds", "multiply-adds", "int64_t", /*default=*/"16",
       "Multiply-adds of one element each in a cycle">,
+    Option<"matrixRows", "matrix-rows", "int64_t", /*default=*/"0",
+      "Rows of bf16 that a matrix unit takes at a time; 0: there is none">,
     Option<"cooperative", "cooperative", "bool", /*default=*/"false",
       "Attention that a block of threads computes together stays one op">,
     Option<"warpgroups", "warpgroups", "bool", /*default=*/"false",
@@ -464,9 +466,11 @@ def ConvertAttuneOnlineToVector
     place, once for all rows.
     attune.online_start, attune.online_merge and attune.online_finish too.
     With `pairs`, bf16 queries, keys and values (widths a multiple of 16) are
-    multiplied as they are and added in f32.
+    multiplied as they are and added in f32. With `matrix` more than 16 rows of
+    them (widths a multiple of 32, on buffers, with 32 lanes) are, by
+    attune.linear_into of 16 rows and a panel, for convert-attune-to-amx.
     Keeps: a row that sees no key gives zeros; the order of every sum. With
-    `pairs` the probabilities of several queries are rounded to bf16 before they
+    `pairs` or `matrix` the probabilities of several queries are rounded to bf16 before they
     are multiplied by the values, though not in their own sum, and are up to
     1.1e-4 off.
 
@@ -503,6 +507,8 @@ def ConvertAttuneOnlineToVector
       "Rows of the register tile">,
     Option<"pairs", "pairs", "bool", /*default=*/"false",
       "Multiply bf16 by instructions that add up two products">,
+    Option<"matrix", "matrix", "bool", /*default=*/"false",
+      "Multiply bf16 of many rows by attune.linear_into for a matrix unit">,
     Option<"valueBytes", "value-bytes", "int64_t", /*default=*/"8192",
       "Bytes of values that stay in the first-level cache while few rows meet "
       "them">,

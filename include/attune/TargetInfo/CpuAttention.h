@@ -55,6 +55,7 @@ struct CpuAttentionSizes {
 struct AttentionBudget {
   int64_t queryBlock, queryBytes, keyBlock, keyBytes;
   int64_t rows;         ///< of a register tile
+  int64_t matrixRows;   ///< of a tile of bf16 in a matrix unit; 0: none
   int64_t threads;      ///< that tiles are cut for
   int64_t partBytes;    ///< of stored keys and values of a part, at least
   int64_t cacheBytes;   ///< of the second level

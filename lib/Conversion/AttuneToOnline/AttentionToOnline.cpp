@@ -21,6 +21,7 @@
 #include "AttentionInto.h"
 
 #include "Attune/AttuneCachedRows.h"
+#include "attune/Conversion/MatrixTiles.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/Conversion/Schedule.h"
 #include "attune/Conversion/ScoreKernels.h"
@@ -126,6 +127,14 @@ public:
       budget.keyBytes = 0;
     budget.queryBlock = scheduled(op, kQueryBlock, budget.queryBlock);
     budget.keyBlock = scheduled(op, kKeyBlock, budget.keyBlock);
+    auto isBf16 = [](Value heads) {
+      return tensorType(heads).getElementType().isBF16();
+    };
+    if (budget.matrixRows > 0 && isBf16(query) && isBf16(key) &&
+        isBf16(value) &&
+        attendsInMatrixTiles(sizes.width, sizes.valueWidth,
+                             kMatrixBlock * kMatrixColumns))
+      budget.rows = budget.matrixRows;
     plan = planAttention(sizes, budget);
     remark::analysis(op.getLoc(), tilingRemark(op, "attention"))
         << remark::add("tiles of {0} queries of {1} heads, {2} keys at a time",
@@ -510,9 +519,9 @@ struct ConvertAttuneAttentionToOnline final
       getOperation().emitError("query-block and key-block must be positive");
       return signalPassFailure();
     }
-    if (queryBytes < 0 || keyBytes < 0) {
+    if (queryBytes < 0 || keyBytes < 0 || matrixRows < 0) {
       getOperation().emitError(
-          "query-bytes and key-bytes must be 0 or positive");
+          "query-bytes, key-bytes and matrix-rows must be 0 or positive");
       return signalPassFailure();
     }
     if (rows < 1 || threads < 1 || partBytes < 1 || cacheBytes < 1 ||
@@ -533,6 +542,7 @@ struct ConvertAttuneAttentionToOnline final
     budget.keyBlock = keyBlock;
     budget.keyBytes = keyBytes;
     budget.rows = rows;
+    budget.matrixRows = matrixRows;
     budget.threads = threads;
     budget.partBytes = partBytes;
     budget.cacheBytes = cacheBytes;

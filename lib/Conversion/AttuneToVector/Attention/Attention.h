@@ -19,7 +19,8 @@ namespace attune {
 struct VectorAttentionTile {
   int64_t lanes;
   int64_t rows;
-  bool pairs = false; ///< bf16 is multiplied in pairs
+  bool pairs = false;  ///< bf16 is multiplied in pairs
+  bool matrix = false; ///< and of many rows in the tiles of a matrix unit
   /// Bytes of values that stay in the first-level cache while few rows read
   /// them.
   int64_t valueBytes = 8 << 10;

@@ -59,8 +59,9 @@ Values StepKernel::Lying::at(KernelBuilder &k, Value row, Value column) const {
   return indices;
 }
 
-void StepKernel::chooseFewRows() {
-  fewPairs = pairs && valueWidth % lanes == 0 && lanes == 2 * pairLanes(lanes);
+void StepKernel::chooseFewRows(bool multiplyPairs) {
+  fewPairs = multiplyPairs && pairs && valueWidth % lanes == 0 &&
+             lanes == 2 * pairLanes(lanes);
   // A whole register of channels if they divide by it, and eight at least.
   sumsAtOnce = std::max(lanes / 2, kSquare);
   if (width % ((fewPairs ? 2 : 1) * sumsAtOnce) != 0)

@@ -18,6 +18,7 @@
 //     new maximum, factor to rescale by; probabilities over the scores, summed
 //     accumulator *= factor, += probabilities * values by the microkernel
 //
+// A matrix unit takes the place of the microkernels: see AttentionMatrix.cpp.
 // A single row and few rows need no panels: see AttentionSingle.cpp and
 // AttentionFewRows.cpp.
 //
@@ -269,11 +270,11 @@ Values StepKernel::foldTile(KernelBuilder &k, ValueRange states) {
     if (valueScratch)
       packedValues = packValues(k, valueScratch);
     chooseNext(k);
-    Values results =
-        k.forLoop(k.index(0), countRowBlocks(k), 1, carried,
-                  [&](KernelBuilder &k, Value block, ValueRange c) {
-                    return foldBlock(k, block, c);
-                  });
+    Values results = k.forLoop(
+        k.index(0), countRowBlocks(k), 1, carried,
+        [&](KernelBuilder &k, Value block, ValueRange c) {
+          return matrix ? foldInTiles(k, block, c) : foldBlock(k, block, c);
+        });
     return Values(ArrayRef(results).drop_front());
   };
   Values fewCarried = carried;
@@ -332,6 +333,8 @@ Values StepKernel::emit(OpBuilder &builder) {
         k, {valuePanels, keyPanels * lanes / unit, unit * lanes}, pairs);
   if (pairs)
     narrowScratch = scratch(k, {rows, keyPanels * lanes}, pairs);
+  if (matrix)
+    makeMatrixScratch(k);
   scoreScratch = scratch(k, {std::max(rows, fewRows), keyPanels * lanes});
   if (fewRows)
     makeFewRowsScratch(k);

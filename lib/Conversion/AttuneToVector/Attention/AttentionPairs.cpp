@@ -60,7 +60,7 @@ Value StepKernel::packKeyPairs(KernelBuilder &k, Value to) {
 }
 
 Value StepKernel::packValuePairs(KernelBuilder &k, Value to) {
-  return k.forLoop(
+  Value packed = k.forLoop(
       k.index(0), keys, 2, to, [&](KernelBuilder &k, Value n, ValueRange c) {
         Value next = k.add(n, k.index(1));
         // An odd last key is paired with zeros.
@@ -87,6 +87,18 @@ Value StepKernel::packValuePairs(KernelBuilder &k, Value to) {
         }
         return Values{packed};
       })[0];
+  if (!matrix)
+    return packed;
+  // A matrix unit takes whole panels of keys, whose last probabilities are 0.
+  Value end = k.mul(k.ceilDiv(keys, lanes), lanes / 2);
+  return k.forLoop(k.ceilDiv(keys, 2), end, 1, packed,
+                   [&](KernelBuilder &k, Value pair, ValueRange c) {
+                     Value packed = c[0];
+                     for (int64_t panel = 0; panel < valuePanels; ++panel)
+                       packed = k.store(k.splat(0.0, 2 * lanes), packed,
+                                        {k.index(panel), pair, k.index(0)});
+                     return Values{packed};
+                   })[0];
 }
 
 Values StepKernel::pairProducts(KernelBuilder &k, Value block, Value panel) {

@@ -34,9 +34,9 @@ struct ConvertAttuneOnlineToVector final
       return signalPassFailure();
     }
     RewritePatternSet patterns(&getContext());
-    populateOnlineAttentionPatterns(
-        patterns,
-        {lanes, rows, pairs, valueBytes, fetchBytes, nearBytes, unrolled});
+    populateOnlineAttentionPatterns(patterns,
+                                    {lanes, rows, pairs, matrix, valueBytes,
+                                     fetchBytes, nearBytes, unrolled});
     populateOnlineStatePatterns(patterns, {lanes, rows});
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();

@@ -11,6 +11,7 @@
 #include "../Rows/CachedRows.h"
 #include "Attention.h"
 
+#include "attune/Conversion/MatrixTiles.h"
 #include "attune/Conversion/ScoreKernels.h"
 #include "attune/TargetInfo/CpuAttention.h"
 
@@ -56,17 +57,23 @@ public:
     group = query.getDimSize(1) / key.getDimSize(1);
     width = query.getDimSize(3);
     valueWidth = widthOfRows(tensorType(op.getValue()));
+    bool narrow = multipliesPairs(op, width);
+    matrix = tile.matrix && narrow && onBuffers() &&
+             group * maxQueries > kFewRows &&
+             attendsInMatrixTiles(width, valueWidth, lanes);
+    if (matrix)
+      rows = kMatrixBlock * kMatrixRows;
     rowBlocks = llvm::divideCeil(group * maxQueries, rows);
     keyPanels = llvm::divideCeil(maxKeys, lanes);
     valuePanels = llvm::divideCeil(valueWidth, lanes);
-    pairs = tile.pairs && multipliesPairs(op, width);
+    pairs = matrix || (tile.pairs && narrow);
     // Otherwise packed queries have it.
     if (!pairs)
       modifiers.scale = 1;
     alone = query.getDimSize(0) == 1 && key.getDimSize(1) == 1;
     // A group of more heads always has more rows.
     if (group <= kFewRows)
-      chooseFewRows();
+      chooseFewRows(tile.pairs);
     if (op.getMask()) {
       auto mask = tensorType(op.getMask());
       sharesMask = mask.getDimSize(1) == 1 && mask.getDimSize(2) == 1;
@@ -162,7 +169,7 @@ private:
                    mlir::ValueRange carried);
   Values foldSingle(KernelBuilder &k, mlir::ValueRange carried);
   mlir::Value products(KernelBuilder &k, mlir::Value panel);
-  void chooseFewRows();
+  void chooseFewRows(bool multiplyPairs);
   void makeFewRowsScratch(KernelBuilder &k);
   Values foldFewRows(KernelBuilder &k, mlir::ValueRange carried);
   llvm::SmallVector<Row> fewAt(KernelBuilder &k, mlir::Value number,
@@ -250,6 +257,13 @@ private:
                   mlir::Value probabilities, mlir::Value first,
                   mlir::Value depth, mlir::ValueRange sums);
   Values packedProducts(KernelBuilder &k, mlir::Value block, mlir::Value panel);
+  void makeMatrixScratch(KernelBuilder &k);
+  Values foldInTiles(KernelBuilder &k, mlir::Value block,
+                     mlir::ValueRange carried);
+  void scoreInTiles(KernelBuilder &k, mlir::Value block, const Range &range);
+  void sumInTiles(KernelBuilder &k, mlir::Value block, const Range &range);
+  llvm::SmallVector<Row> rowsOfTile(KernelBuilder &k, mlir::Value block,
+                                    mlir::Value first);
   Range visible(KernelBuilder &k, llvm::ArrayRef<Row> at);
   /// Keys are counted from the first one of the block.
   KeysInReach reach(KernelBuilder &k) {
@@ -293,7 +307,8 @@ private:
   int64_t group, width, valueWidth;
   int64_t rowBlocks, keyPanels, valuePanels; // upper bounds
   bool alone, sharesMask = false;
-  bool pairs; // queries, keys, probabilities and values are packed as bf16
+  bool pairs;  // queries, keys, probabilities and values are packed as bf16
+  bool matrix; // and multiplied in tiles of a matrix unit
   int64_t fewRows = 0;     // most rows that are folded where keys lie
   int64_t rowsAtOnce = 1;  // of them, are weighed at a time
   int64_t productRows = 1; // of them, meet keys and values at a time
@@ -311,6 +326,7 @@ private:
   mlir::Value keys;              // in the block
   mlir::Value queryScratch, keyScratch, valueScratch, scoreScratch, maskScratch;
   mlir::Value narrowScratch;        // of probabilities, in pairs
+  mlir::Value sumScratch;           // of a block of rows, in tiles
   mlir::Value wideKeys, wideValues; // of 16 or 8 bits, in f32
   mlir::Value fewScoreScratch;      // of few rows, if they fold fewer keys
   mlir::Value scoredFrom;           // the key of their first score; null: 0
