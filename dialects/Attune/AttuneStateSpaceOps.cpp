@@ -195,3 +195,50 @@ DeltaRuleOp::reifyResultShapes(OpBuilder &builder,
   return reifySizes(builder, getLoc(), getLast(),
                     {{getValue(), 0}, SizeSource(), {getValue(), 2}}, shapes);
 }
+
+LogicalResult GeneralizedDeltaRuleOp::verify() {
+  // G1; k, decay, remove and replace have the type of q.
+  for (auto [dim, what] : {std::pair(0, "batch size"), std::pair(1, "tokens")})
+    if (failed(sameSize(*this, {getQuery(), dim, "query", what},
+                        {getValue(), dim, "value", what})))
+      return failure();
+  // G2
+  NamedSize width{getQuery(), 2, "query", "channels"};
+  if (failed(sameSize(*this, {getBonus(), 0, "bonus", "channels"}, width)))
+    return failure();
+  // G3
+  NamedSize channels{getValue(), 2, "value", "channels"};
+  NamedSize states{getLast(), 1, "last state", "states"};
+  if (states.known() && width.known()) {
+    int64_t heads = states.get() ? width.get() / states.get() : 0;
+    if (heads == 0 || heads * states.get() != width.get())
+      return emitOpError("has queries of ")
+             << width.get() << " channels for " << states.get()
+             << " states, which are no heads";
+    if (channels.known() && channels.get() % heads)
+      return emitOpError("has ") << heads << " heads, which do not divide the "
+                                 << channels.get() << " channels";
+  }
+  // G4
+  for (auto [value, owner] : {std::pair(Value(getState()), "state"),
+                              std::pair(Value(getLast()), "last state")})
+    if (value &&
+        (failed(sameSize(*this, {value, 0, owner, "batch size"},
+                         {getValue(), 0, "value", "batch size"})) ||
+         failed(sameSize(*this, {value, 1, owner, "states"}, states)) ||
+         failed(sameSize(*this, {value, 2, owner, "channels"}, channels))))
+      return failure();
+  return success();
+}
+
+LogicalResult
+GeneralizedDeltaRuleOp::reifyResultShapes(OpBuilder &builder,
+                                          ReifiedRankedShapedTypeDims &shapes) {
+  // Only the type says how many states a head has.
+  return success(
+      succeeded(reifyAs(builder, getLoc(), getResult(), getValue(), shapes)) &&
+      succeeded(reifySizes(builder, getLoc(), getLast(),
+                           {{getValue(), 0}, SizeSource(), {getValue(), 2}},
+                           shapes)) &&
+      succeeded(reifyAs(builder, getLoc(), getOwn(), getValue(), shapes)));
+}

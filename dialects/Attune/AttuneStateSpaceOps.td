@@ -182,4 +182,57 @@ def Attune_DeltaRuleOp : Attune_Op<"delta_rule",
   let hasVerifier = 1;
 }
 
+def Attune_GeneralizedDeltaRuleOp : Attune_Op<"generalized_delta_rule",
+    [Pure, Attune_Reify,
+     AllTypesMatch<["query", "key", "decay", "remove", "replace"]>,
+     AllTypesMatch<["value", "result", "own"]>]> {
+  let summary = "A memory that replaces what one key gives by another (RWKV-7)";
+  let description = [{
+    Each of N heads has a memory H of S x D numbers, which runs over the tokens.
+    Heads are neighbouring channels: S of q, k, decay, remove, replace and
+    bonus, and D of V. For a sequence b and a head n:
+
+    ```
+    d      = remove[t]^T H(t-1)                      D numbers
+    H(t)   = diag(exp(decay[t])) H(t-1) + replace[t] d^T + k[t] V[t]^T
+    Y[t]   = q[t]^T H(t)
+    own[t] = (sum_s bonus[n,s] q[t,s] k[t,s]) V[t]   of the token alone
+    ```
+
+    H(-1) is `state` or zeros. Gives Y, the last H as `[batch, S, N * D]`, and
+    `own`, which models add to Y behind its norm. With remove = -k and replace =
+    beta k this is the delta rule.
+
+    Every operation rounds to f32.
+    Source: Peng et al. (2025), "RWKV-7 Goose", equations 15 to 17 and 21.
+
+    Verifier rules (tests: `invalid-generalized-delta-rule.mlir`, one case per
+    label):
+    - G1: q has V's batch and tokens.
+    - G2: bonus has a number for each of q's channels.
+    - G3: q is some heads of as many channels as the last state has rows, and
+      these heads divide V's channels.
+    - G4: states are [batch, S, V's channels].
+
+    ```mlir
+    %y, %last, %own = attune.generalized_delta_rule %q, %k, %v decay %w,
+       remove %a, replace %b, bonus %u
+       : tensor<?x?x64xf32>, tensor<?x?x32xf32>, tensor<64xf32> -> tensor<?x16x32xf32>
+    ```
+  }];
+  let arguments = (ins Attune_Steps:$query, Attune_Steps:$key,
+                       Attune_Steps:$value, Attune_Steps:$decay,
+                       Attune_Steps:$remove, Attune_Steps:$replace,
+                       Attune_Channel:$bonus, Optional<Attune_Steps>:$state);
+  let results = (outs Attune_Steps:$result, Attune_Steps:$last,
+                      Attune_Steps:$own);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `decay` $decay `,` `remove` $remove `,`
+    `replace` $replace `,` `bonus` $bonus (`state` $state^ `:` type($state))?
+    attr-dict `:` type($query) `,` type($value) `,` type($bonus) `->`
+    type($last)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // ATTUNE_STATE_SPACE_OPS_TD

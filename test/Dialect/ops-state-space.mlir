@@ -70,3 +70,21 @@ func.func @delta_rule_of_channels(%q: tensor<?x?x32xf32>, %k: tensor<?x?x32xf32>
        beta tensor<?x?x4xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
   return %z, %end : tensor<?x?x64xf32>, tensor<?x16x64xf32>
 }
+
+// CHECK-LABEL: @generalized_delta(
+func.func @generalized_delta(%q: tensor<?x?x32xf32>, %v: tensor<?x?x64xf32>, %u: tensor<32xf32>, %h: tensor<?x16x64xf32>) -> (tensor<?x?x64xf32>, tensor<?x16x64xf32>, tensor<?x?x64xf32>) {
+  // CHECK: attune.generalized_delta_rule %{{.+}}, %{{.+}}, %{{.+}} decay %{{.+}}, remove %{{.+}}, replace %{{.+}}, bonus %{{.+}} state %{{.+}} : tensor<?x16x64xf32> : tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<32xf32> -> tensor<?x16x64xf32>
+  %y, %last, %own = attune.generalized_delta_rule %q, %q, %v decay %q,
+     remove %q, replace %q, bonus %u state %h : tensor<?x16x64xf32>
+     : tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<32xf32> -> tensor<?x16x64xf32>
+  return %y, %last, %own : tensor<?x?x64xf32>, tensor<?x16x64xf32>, tensor<?x?x64xf32>
+}
+
+// CHECK-LABEL: @generalized_delta_rule(
+func.func @generalized_delta_rule(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x32xf32>, %w: tensor<?x?x64xf32>, %a: tensor<?x?x64xf32>, %b: tensor<?x?x64xf32>, %u: tensor<64xf32>) -> (tensor<?x?x32xf32>, tensor<?x16x32xf32>, tensor<?x?x32xf32>) {
+  // CHECK: attune.generalized_delta_rule {{.+}} bonus %{{.+}} : tensor<?x?x64xf32>
+  %y, %last, %own = attune.generalized_delta_rule %q, %k, %v decay %w,
+       remove %a, replace %b, bonus %u
+       : tensor<?x?x64xf32>, tensor<?x?x32xf32>, tensor<64xf32> -> tensor<?x16x32xf32>
+  return %y, %last, %own : tensor<?x?x32xf32>, tensor<?x16x32xf32>, tensor<?x?x32xf32>
+}

@@ -121,6 +121,7 @@ struct ConvertAttuneToVector final
     populateQuantizationPatterns(patterns, lowering);
     populateRecurrentPatterns(patterns, lowering);
     populateDeltaRulePatterns(patterns, lowering);
+    populateGeneralizedDeltaRulePatterns(patterns, lowering);
     populateStateSpacePatterns(patterns, lowering);
     populateLinearAttentionPatterns(patterns, lowering);
     populateRelativeBiasPatterns(patterns);

@@ -76,6 +76,8 @@ void populateModulatePatterns(mlir::RewritePatternSet &,
 void populateNormPatterns(mlir::RewritePatternSet &, const VectorLowering &);
 void populateDeltaRulePatterns(mlir::RewritePatternSet &,
                                const VectorLowering &);
+void populateGeneralizedDeltaRulePatterns(mlir::RewritePatternSet &,
+                                          const VectorLowering &);
 void populateEmbeddingPatterns(mlir::RewritePatternSet &,
                                const VectorLowering &);
 void populateExpertPatterns(mlir::RewritePatternSet &, const VectorLowering &);

@@ -273,10 +273,60 @@ static bool runDeltaRule(Step &step) {
   return step.machine.spend(step, int64_t(v.data.size()) * states);
 }
 
+static bool runGeneralizedDeltaRule(Step &step) {
+  auto op = cast<GeneralizedDeltaRuleOp>(step.op);
+  const Array &qs = step.in[0].array(), &ks = step.in[1].array(),
+              &v = step.in[2].array(), &decays = step.in[3].array(),
+              &removes = step.in[4].array(), &replaces = step.in[5].array(),
+              &bonus = step.in[6].array();
+  const Array *state = arrayOf(step, op.getState());
+  int64_t batch = v.shape[0], tokens = v.shape[1], channels = v.shape[2];
+  int64_t states = op.getLast().getType().getDimSize(1), width = qs.shape[2];
+  Shape shape = {batch, tokens, width};
+  for (const Array *each : {&qs, &ks, &decays, &removes, &replaces})
+    if (each->shape != shape)
+      return step.machine.illegal(step, "operands have different sizes");
+  int64_t heads = width / states;
+  Datum result = makeReals(v.shape), own = makeReals(v.shape);
+  Datum last = makeReals({batch, states, channels});
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t c = 0; c < channels; ++c) {
+      int64_t head = c / (channels / heads) * states;
+      auto place = [&](int64_t s) { return (b * states + s) * channels + c; };
+      std::vector<double> h(states);
+      for (int64_t s = 0; state && s < states; ++s)
+        h[s] = state->data[place(s)].f;
+      for (int64_t t = b * tokens; t < (b + 1) * tokens; ++t) {
+        auto of = [&](const Array &from, int64_t s) {
+          return from.data[t * width + head + s].f;
+        };
+        double value = v.data[t * channels + c].f;
+        double removed = 0, y = 0, share = 0;
+        for (int64_t s = 0; s < states; ++s)
+          removed += of(removes, s) * h[s];
+        for (int64_t s = 0; s < states; ++s) {
+          h[s] = std::exp(of(decays, s)) * h[s] + of(replaces, s) * removed +
+                 of(ks, s) * value;
+          y += of(qs, s) * h[s];
+          share += bonus.data[head + s].f * of(qs, s) * of(ks, s);
+        }
+        result.array().data[t * channels + c].f = y;
+        own.array().data[t * channels + c].f = share * value;
+      }
+      for (int64_t s = 0; s < states; ++s)
+        last.array().data[place(s)].f = h[s];
+    }
+  giveRounded(step, 0, result);
+  giveRounded(step, 1, last);
+  giveRounded(step, 2, own);
+  return step.machine.spend(step, int64_t(v.data.size()) * states);
+}
+
 void validation::addRecurrent(Handlers &handlers) {
   handlers["attune.recurrent_cell"] = runCell;
   handlers["attune.recurrent"] = runRecurrent;
   handlers["attune.causal_conv"] = runCausalConv;
   handlers["attune.selective_scan"] = runSelectiveScan;
   handlers["attune.delta_rule"] = runDeltaRule;
+  handlers["attune.generalized_delta_rule"] = runGeneralizedDeltaRule;
 }

@@ -59,15 +59,17 @@ Value ChannelTile::ofState(KernelBuilder &k, int64_t size, int64_t states,
 
 KernelBuilder::Values forChannelTiles(
     OpBuilder &b, Location loc, const Channels &channels, Value input,
-    Value result, Value last,
+    ValueRange results, Value last,
     function_ref<KernelBuilder::Values(KernelBuilder &, const ChannelTile &,
                                        ValueRange tiles)>
         compute) {
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, input);
   OpFoldResult states =
       b.getIndexAttr(cast<RankedTensorType>(last.getType()).getDimSize(1));
-  Value dests[] = {emptyLike(b, loc, result, sizes),
-                   emptyLike(b, loc, last, {sizes[0], states, sizes[2]})};
+  KernelBuilder::Values dests;
+  for (Value result : results)
+    dests.push_back(emptyLike(b, loc, result, sizes));
+  dests.push_back(emptyLike(b, loc, last, {sizes[0], states, sizes[2]}));
   KernelBuilder outer(b, loc);
   return outer.forallTiles(
       {sizes[0], channels.tiles(b)}, dests,
@@ -78,8 +80,10 @@ KernelBuilder::Values forChannelTiles(
                      width = valid ? OpFoldResult(valid)
                                    : k.b.getIndexAttr(channels.lanes);
         KernelBuilder::Values at = {ivs[0], k.index(0), column};
-        return SmallVector<KernelBuilder::Tile>{{at, {unit, sizes[1], width}},
-                                                {at, {unit, states, width}}};
+        SmallVector<KernelBuilder::Tile> tiles(results.size(),
+                                               {at, {unit, sizes[1], width}});
+        tiles.push_back({at, {unit, states, width}});
+        return tiles;
       },
       [&](KernelBuilder &k, ValueRange ivs, ValueRange tiles) {
         Value column = k.mul(ivs[1], channels.lanes);

@@ -61,11 +61,11 @@ struct ChannelTile {
 };
 
 /// A parallel loop over the vectors of channels of `input`, sequence by
-/// sequence: `compute` gets its part of `result`, all tokens, and of `last`,
-/// all states, and returns both written.
+/// sequence: `compute` gets its part of each of `results`, all tokens, and then
+/// of `last`, all states, and returns them written.
 KernelBuilder::Values forChannelTiles(
     mlir::OpBuilder &b, mlir::Location loc, const Channels &channels,
-    mlir::Value input, mlir::Value result, mlir::Value last,
+    mlir::Value input, mlir::ValueRange results, mlir::Value last,
     llvm::function_ref<KernelBuilder::Values(
         KernelBuilder &, const ChannelTile &, mlir::ValueRange tiles)>
         compute);
