@@ -28,15 +28,30 @@ struct WeightCut {
   int64_t wholeRows = 0, wholeColumns = 1;
   /// For each rank, the rows it has of the whole one, in its order.
   llvm::SmallVector<llvm::SmallVector<Rows>> rows;
-  /// Rank r has the r-th part of the columns.
-  bool cutsColumns = false;
+  /// For each rank, where its columns begin in the whole matrix and how many of
+  /// them count: those behind are zero. Empty: all ranks have all columns.
+  llvm::SmallVector<Rows> columns;
   /// Of a weight in parts: `rows` are of these, `wholeColumns` what each has.
   bool cutsParts = false;
 
   int64_t numRanks() const { return int64_t(rows.size()); }
+  bool cutsColumns() const { return !columns.empty(); }
+  /// Of a factor of the matrix, with `between` columns of the left one. Ranks
+  /// that share rows share those of the left one, and all have the right one;
+  /// if they share columns, the other way round.
+  std::optional<WeightCut> ofFactor(bool left, int64_t between) const {
+    if (left == cutsColumns())
+      return std::nullopt;
+    WeightCut cut = *this;
+    (left ? cut.wholeColumns : cut.wholeRows) = between;
+    if (!left)
+      for (auto &some : cut.rows)
+        some = {{0, between}};
+    return cut;
+  }
   bool operator==(const WeightCut &other) const {
     return wholeRows == other.wholeRows && wholeColumns == other.wholeColumns &&
-           rows == other.rows && cutsColumns == other.cutsColumns &&
+           rows == other.rows && columns == other.columns &&
            cutsParts == other.cutsParts;
   }
 };
@@ -54,7 +69,9 @@ inline std::optional<WeightCut> getCut(WeightOp weight) {
   WeightCut cut;
   cut.wholeRows = whole[0];
   cut.wholeColumns = whole[1];
-  cut.cutsColumns = dictionary.contains("columns");
+  if (auto columns = dictionary.getAs<mlir::DenseI64ArrayAttr>("columns"))
+    for (int64_t i = 0; i + 1 < columns.size(); i += 2)
+      cut.columns.push_back({columns[i], columns[i + 1]});
   cut.cutsParts = dictionary.contains("parts");
   for (auto rank : ranks.getAsRange<mlir::DenseI64ArrayAttr>()) {
     auto &rows = cut.rows.emplace_back();
@@ -64,7 +81,12 @@ inline std::optional<WeightCut> getCut(WeightOp weight) {
   return cut;
 }
 
-inline void setCut(WeightOp weight, const WeightCut &cut) {
+/// Says what each rank has of a weight; nothing: all of it.
+inline void setCut(WeightOp weight, const std::optional<WeightCut> &some) {
+  weight->removeAttr("attune.cut");
+  if (!some)
+    return;
+  const WeightCut &cut = *some;
   mlir::Builder b(weight.getContext());
   mlir::NamedAttrList list;
   list.set("whole", b.getDenseI64ArrayAttr({cut.wholeRows, cut.wholeColumns}));
@@ -76,8 +98,12 @@ inline void setCut(WeightOp weight, const WeightCut &cut) {
     ranks.push_back(b.getDenseI64ArrayAttr(numbers));
   }
   list.set("rows", b.getArrayAttr(ranks));
-  if (cut.cutsColumns)
-    list.set("columns", b.getUnitAttr());
+  if (cut.cutsColumns()) {
+    llvm::SmallVector<int64_t> numbers;
+    for (const WeightCut::Rows &some : cut.columns)
+      numbers.append({some.begin, some.count});
+    list.set("columns", b.getDenseI64ArrayAttr(numbers));
+  }
   if (cut.cutsParts)
     list.set("parts", b.getUnitAttr());
   weight->setAttr("attune.cut", list.getDictionary(weight.getContext()));

@@ -70,7 +70,7 @@ static LogicalResult verifyFactor(WeightOp weight) {
   SmallVector<int64_t> shape(weight.getLayerType().getShape());
   // Ranks may share its rows, if it is the left one, or else its columns.
   if (std::optional<WeightCut> cut = getCut(weight);
-      cut && shape.size() == 2 && cut->cutsColumns != factor->left)
+      cut && shape.size() == 2 && cut->cutsColumns() != factor->left)
     shape = {cut->wholeRows, cut->wholeColumns};
   int64_t wanted = factor->left ? factor->rows : factor->columns;
   int64_t rank = shape.size() == 2 ? shape[factor->left ? 1 : 0] : 0;
@@ -119,6 +119,11 @@ static LogicalResult verifyKept(WeightOp weight) {
   bool plain = !weight.getPanelWidth() && !weight.holdsScales();
   int64_t rows = plain && !shape.empty() ? shape[0] : 0;
   int64_t columns = plain && shape.size() > 1 ? shape[1] : 0;
+  // Ranks may share what is left.
+  if (std::optional<WeightCut> cut = getCut(weight); cut && plain) {
+    rows = cut->wholeRows;
+    columns = cut->wholeColumns;
+  }
   if (!fitRanges(kept->rows, weight.getNumLayers(), kept->wholeRows, rows) ||
       !fitRanges(kept->columns, weight.getNumLayers(), kept->wholeColumns,
                  columns))

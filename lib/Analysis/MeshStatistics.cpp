@@ -16,22 +16,31 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace attune {
 namespace {
 
+/// Floats that ranks exchange at a time: see lib/Runtime/Mesh.
+constexpr double kFloatsAtOnce = 1 << 20;
+
 class TokenCounter {
 public:
-  TokenCounter(ModuleOp module, int64_t past)
-      : module(module), symbols(module), past(past) {}
+  TokenCounter(ModuleOp module, int64_t tokens)
+      : module(module), symbols(module), tokens(tokens) {}
 
   std::optional<MeshStatistics> run() {
     auto entry = module.lookupSymbol<func::FuncOp>("decode");
+    decodes = bool(entry);
+    if (!entry)
+      entry = module.lookupSymbol<func::FuncOp>("forward");
     auto ranks = module->getAttrOfType<IntegerAttr>("attune.ranks");
     if (!entry || !ranks)
       return std::nullopt;
     result.ranks = ranks.getInt();
+    result.tokens = decodes ? 0 : tokens;
     countParameters();
     // The order to call, and what the call is about.
     result.exchanges = 2;
@@ -58,7 +67,8 @@ private:
     int64_t rows = 0;
     for (const WeightCut::Rows &some : cut.rows[rank])
       rows += some.count;
-    return rows * cut.wholeColumns / (cut.cutsColumns ? cut.numRanks() : 1);
+    return rows *
+           (cut.cutsColumns() ? cut.columns[rank].count : cut.wholeColumns);
   }
 
   /// Of one part, without the padding of panels.
@@ -92,7 +102,11 @@ private:
         count(callee.getBody().front(), times);
     } else if (isa<LinearOp, QuantizedLinearOp>(op)) {
       for (Value operand : op->getOperands())
-        countWeight(operand, times);
+        countWeight(operand, times, rowsOf(op->getOperand(0)));
+    } else if (auto heads = dyn_cast<HeadLinearOp>(op)) {
+      auto parts = double(heads.getWeight().getType().getDimSize(0));
+      countWeight(heads.getWeight(), double(times) * parts,
+                  decodes ? 1 : double(tokens));
     } else if (auto moe = dyn_cast<MoEOp>(op)) {
       countExperts(op, moe.getExperts(), times);
     } else if (auto moe = dyn_cast<QuantizedMoEOp>(op)) {
@@ -102,10 +116,13 @@ private:
       double heads = double(query.getDimSize(1)) * double(times);
       double width = double(query.getDimSize(3)) +
                      double(widthOfRows(attention.getValue().getType()));
-      result.flops += 2 * heads * width * double(past + 1);
+      auto keys = double(decodes ? tokens + 1 : tokens);
+      result.flops += 2 * heads * width * keys * (decodes ? 1 : keys);
+      if (!decodes)
+        return;
       for (Value cached : {attention.getKey(), attention.getValue()}) {
         auto type = cast<ShapedType>(cached.getType());
-        result.readBytes += double(times) * double(past) *
+        result.readBytes += double(times) * double(tokens) *
                             double(type.getDimSize(1) * type.getDimSize(3)) *
                             type.getElementTypeBitWidth() / 8;
       }
@@ -116,11 +133,23 @@ private:
         return;
       int64_t width =
           cast<ShapedType>(op->getOperand(0).getType()).getShape().back();
-      result.exchanges += times;
-      result.messages += times * (result.ranks - 1);
-      result.sentBytes += double(times) * double(result.ranks - 1) *
-                          (ShapedType::isDynamic(width) ? 1 : width) * 4;
+      double floats = rowsOf(op->getOperand(0)) *
+                      double(ShapedType::isDynamic(width) ? 1 : width);
+      auto pieces = int64_t(std::ceil(floats / kFloatsAtOnce));
+      result.exchanges += times * pieces;
+      result.messages += times * pieces * (result.ranks - 1);
+      result.sentBytes += double(times) * double(result.ranks - 1) * floats * 4;
     }
+  }
+
+  /// Of one sequence, or of its one new token: all dimensions but the last.
+  double rowsOf(Value value) const {
+    double rows = 1;
+    auto shape = cast<ShapedType>(value.getType()).getShape();
+    for (auto [dim, size] : llvm::enumerate(shape.drop_back()))
+      if (!decodes && dim > 0)
+        rows *= double(ShapedType::isDynamic(size) ? tokens : size);
+    return rows;
   }
 
   WeightOp weightOf(Value operand) {
@@ -132,12 +161,18 @@ private:
   void countExperts(Operation *op, Value experts, int64_t times) {
     auto active = cast<ShapedType>(experts.getType()).getShape().back();
     for (Value operand : op->getOperands())
-      if (WeightOp weight = weightOf(operand))
-        countWeight(operand, double(times) * double(active) /
-                                 double(getCut(weight) ? result.ranks : 1));
+      if (WeightOp weight = weightOf(operand)) {
+        std::optional<WeightCut> cut = getCut(weight);
+        double visits = double(active) * rowsOf(experts) /
+                        double(cut && cut->cutsParts ? result.ranks : 1);
+        // Many tokens go through all that there are.
+        double read = std::min(visits, double(weight.getNumParts()));
+        countWeight(operand, double(times) * read, visits / read);
+      }
   }
 
-  void countWeight(Value operand, double times) {
+  /// A weight that is read `times` times, each for so many rows.
+  void countWeight(Value operand, double times, double rows) {
     WeightOp weight = weightOf(operand);
     if (!weight)
       return;
@@ -145,19 +180,19 @@ private:
     result.readBytes += times * double(type.getNumElements()) *
                         type.getElementTypeBitWidth() / 8;
     if (type.getRank() > 1 && !weight.holdsScales())
-      result.flops += 2 * times * double(elementsOf(weight));
+      result.flops += 2 * times * rows * double(elementsOf(weight));
   }
 
   ModuleOp module;
   SymbolTable symbols;
-  int64_t past;
-  bool known = true;
+  int64_t tokens;
+  bool known = true, decodes = true;
   MeshStatistics result;
 };
 } // namespace
 
-std::optional<MeshStatistics> countMesh(ModuleOp module, int64_t past) {
-  return TokenCounter(module, past).run();
+std::optional<MeshStatistics> countMesh(ModuleOp module, int64_t tokens) {
+  return TokenCounter(module, tokens).run();
 }
 
 } // namespace attune

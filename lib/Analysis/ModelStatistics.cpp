@@ -632,6 +632,10 @@ void Counter::run() {
       current.repeat = layer.repeat;
       current.location = layer.location;
       countLayer(layer);
+      if (std::holds_alternative<Block>(layer.op) ||
+          std::holds_alternative<Attention>(layer.op))
+        result.tokens =
+            std::max(result.tokens, static_cast<int64_t>(here.tokens));
       extents.emplace(layer.name, here);
       if (std::holds_alternative<ClassTokens>(layer.op) ||
           std::holds_alternative<Slice>(layer.op) ||

@@ -152,7 +152,8 @@ static double countInactive(mlir::ModuleOp module) {
         if (auto weight = symbols.lookup<WeightOp>(get.getWeight());
             weight && weight.getParts()) {
           std::optional<WeightCut> cut = getCut(weight);
-          int64_t parts = cut ? cut->wholeRows : weight.getNumParts();
+          int64_t parts =
+              cut && cut->cutsParts ? cut->wholeRows : weight.getNumParts();
           inactive[weight] = 1 - double(active) / double(parts);
         }
   });
@@ -399,14 +400,6 @@ bool Lowering::import(Entries entries) {
 }
 
 bool Lowering::optimize() {
-  if (source.mesh.ranks() > 1 && source.heads)
-    return fail("--mesh does not cut attention that lost heads yet; leave "
-                "--prune-heads out",
-                ExitCode::BadInput);
-  if (source.mesh.ranks() > 1 && source.branches)
-    return fail("--mesh does not cut adapters that stay apart; leave "
-                "--lora-apart out",
-                ExitCode::BadInput);
   // Entries with other arguments are not what they were, on purpose.
   if ((options.machine.tilesInParallel() || source.mesh.tp > 1) &&
       !runStage("preparing entries", buildEntriesPipeline,

@@ -326,6 +326,8 @@ private:
         arg.slack > INT32_MAX || (arg.window > 0 && arg.slack < 4))
       return error.set(ExitInternalError,
                        "model metadata: " + where + ": no such window");
+    if (const JsonValue *own = value.find("of_rank"))
+      arg.ofRank = own->boolean;
     if (const JsonValue *ignored = value.find("ignored")) {
       if (!ignored->isInt())
         return fail(where + ".ignored", "a number", *ignored);

@@ -71,6 +71,38 @@ FailureOr<SmallVector<Value>> valuesOfArgument(ModuleOp module,
   return values;
 }
 
+/// Whether the entry that encodes gives what has this name.
+static bool isEncoded(ModuleOp module, StringRef name) {
+  auto encode = module.lookupSymbol<func::FuncOp>("encode");
+  for (unsigned i = 0; encode && i < encode.getNumResults(); ++i)
+    if (auto known = encode.getResultAttrOfType<StringAttr>(i, "attune.name");
+        known && known.getValue() == name)
+      return true;
+  return false;
+}
+
+LogicalResult HeadFlow::markHandedOn(StringRef name, unsigned kind) {
+  auto isIt = [&](DictionaryAttr attributes) {
+    auto known =
+        attributes ? attributes.getAs<StringAttr>("attune.name") : StringAttr();
+    return known && known.getValue() == name;
+  };
+  for (auto func : module.getOps<func::FuncOp>()) {
+    if (!func->hasAttr("attune.entry") || func.isExternal())
+      continue;
+    for (BlockArgument argument : func.getArguments())
+      if (isIt(func.getArgAttrDict(argument.getArgNumber())) &&
+          failed(mark(argument, kind)))
+        return failure();
+    Operation *result = func.getBody().back().getTerminator();
+    for (OpOperand &operand : result->getOpOperands())
+      if (isIt(func.getResultAttrDict(operand.getOperandNumber())) &&
+          failed(mark(operand.get(), kind)))
+        return failure();
+  }
+  return success();
+}
+
 LogicalResult HeadFlow::followArgument(BlockArgument argument) {
   Operation *parent = argument.getOwner()->getParentOp();
   unsigned kind = marked.lookup(argument);
@@ -81,9 +113,11 @@ LogicalResult HeadFlow::followArgument(BlockArgument argument) {
   auto func = dyn_cast<func::FuncOp>(parent);
   if (func && func->hasAttr("attune.entry")) {
     auto use = func.getArgAttrOfType<StringAttr>(number, "attune.kind");
+    auto name = func.getArgAttrOfType<StringAttr>(number, "attune.name");
     if (use && use.getValue() == "cache")
-      return markCaches(
-          func, func.getArgAttrOfType<StringAttr>(number, "attune.name"), kind);
+      return markCaches(func, name, kind);
+    if (name && isEncoded(module, name))
+      return markHandedOn(name, kind);
     return func.emitError("an input of the model would have to be ") << verb;
   }
   for (Value value : *values)
@@ -95,6 +129,34 @@ LogicalResult HeadFlow::followArgument(BlockArgument argument) {
 LogicalResult HeadFlow::markKeys(Value value, unsigned queries) {
   std::optional<unsigned> kind = keysOf(queries);
   return kind ? mark(value, *kind) : success();
+}
+
+/// Whether an op takes channels of all heads apart or puts them together, or
+/// multiplies each head by a matrix of its own.
+static bool isChannels(Operation *op) {
+  if (isa<HeadLinearOp>(op))
+    return true;
+  auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op);
+  if (!isa<tensor::ExtractSliceOp, tensor::InsertSliceOp>(op) ||
+      slice.getStaticSizes().size() != 4)
+    return false;
+  int64_t heads = slice.getStaticSizes()[1];
+  return slice.getStaticOffsets()[1] == 0 && !ShapedType::isDynamic(heads);
+}
+
+/// What has as many heads as the result.
+static ValueRange channelsOf(Operation *op) {
+  return op->getOperands().take_front(isa<tensor::InsertSliceOp>(op) ? 2 : 1);
+}
+
+/// A slice has all heads of its result, if the type of that has changed.
+static void setHeads(Operation *op) {
+  auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op);
+  if (!slice)
+    return;
+  SmallVector<int64_t> sizes(slice.getStaticSizes());
+  sizes[1] = cast<RankedTensorType>(op->getResult(0).getType()).getDimSize(1);
+  op->setAttr("static_sizes", DenseI64ArrayAttr::get(op->getContext(), sizes));
 }
 
 /// What `value` is made of has fewer heads, too.
@@ -116,15 +178,26 @@ LogicalResult HeadFlow::followSource(Value value) {
   if (isa<RotaryOp, LayerNormOp, RMSNormOp, MaskScoresOp, SoftmaxOp,
           CacheReadOp, MergeHeadsOp, ActivationOp>(op))
     return mark(op->getOperand(0), kind);
-  if (isa<arith::MulFOp>(op) && cutsGates())
+  if (isa<arith::MulFOp>(op) && cutsAround())
     return success(succeeded(mark(op->getOperand(0), kind)) &&
                    succeeded(mark(op->getOperand(1), kind)));
-  if (auto linear = dyn_cast<LinearOp>(op); linear && cutsGates()) {
+  if (auto linear = dyn_cast<LinearOp>(op); linear && cutsAround()) {
     gates.insert(linear);
     return success();
   }
-  if (isa<DeltaRuleOp>(op) && number == 0 && cutsGates())
+  if (isa<DeltaRuleOp>(op) && number == 0 && cutsAround())
     return success();
+  if (isa<tensor::EmptyOp>(op))
+    return success();
+  if (isChannels(op) && cutsAround()) {
+    if (isa<HeadLinearOp>(op))
+      headMatrices.insert(op);
+    setHeads(op);
+    for (Value operand : channelsOf(op))
+      if (failed(mark(operand, kind)))
+        return failure();
+    return success();
+  }
   if (isa<CacheAppendOp>(op))
     return success(succeeded(mark(op->getOperand(0), kind)) &&
                    succeeded(mark(op->getOperand(1), kind)));
@@ -164,10 +237,12 @@ LogicalResult HeadFlow::followUse(OpOperand &use) {
         return failure();
     return success();
   }
-  if (isa<arith::MulFOp>(op) && cutsGates())
+  if (isa<arith::MulFOp>(op) && cutsAround())
     return mark(op->getResult(0), kind);
-  if (auto split = dyn_cast<SplitHeadsOp>(op); split && cutsGates())
+  if (auto split = dyn_cast<SplitHeadsOp>(op); split && cutsAround())
     return mark(split.getResult(), kind);
+  if (isChannels(op) && cutsAround())
+    return mark(op->getResult(0), kind);
   if (auto linear = dyn_cast<LinearOp>(op); linear && number == 0) {
     outputs.insert(linear);
     return success();
@@ -185,10 +260,11 @@ LogicalResult HeadFlow::followUse(OpOperand &use) {
     auto func = cast<func::FuncOp>(result->getParentOp());
     if (func->hasAttr("attune.entry")) {
       auto use = func.getResultAttrOfType<StringAttr>(number, "attune.kind");
+      auto name = func.getResultAttrOfType<StringAttr>(number, "attune.name");
       if (use && use.getValue() == "cache")
-        return markCaches(
-            func, func.getResultAttrOfType<StringAttr>(number, "attune.name"),
-            kind);
+        return markCaches(func, name, kind);
+      if (func.getSymName() == "encode" && name)
+        return markHandedOn(name, kind);
       return func.emitError("an output of the model would have to be ")
              << verb << "; leave out --tap";
     }

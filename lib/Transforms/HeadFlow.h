@@ -47,9 +47,11 @@ protected:
   virtual mlir::LogicalResult markCaches(mlir::func::FuncOp entry,
                                          llvm::StringRef name, unsigned kind);
 
-  /// Whether what heads gave may be multiplied by gates, of which a projection
-  /// then gives fewer, or come from the memories of a delta rule.
-  virtual bool cutsGates() const { return false; }
+  /// Whether more than projections and attention may have other heads: what
+  /// heads gave may be multiplied by gates, of which a projection then gives
+  /// fewer, or come from the memories of a delta rule; a head may have channels
+  /// put together, and a matrix of its own.
+  virtual bool cutsAround() const { return false; }
 
   /// Notes that `value` has other heads now.
   mlir::LogicalResult mark(mlir::Value value, unsigned kind);
@@ -68,9 +70,12 @@ protected:
   llvm::DenseMap<mlir::Value, unsigned> marked;
   /// How many heads there were.
   llvm::DenseMap<mlir::Value, int64_t> wholeHeads;
-  llvm::SetVector<mlir::Operation *> projections, outputs, gates, perHead;
+  llvm::SetVector<mlir::Operation *> projections, outputs, gates, perHead,
+      headMatrices;
 
 private:
+  /// What one entry gives and another takes under a name has other heads now.
+  mlir::LogicalResult markHandedOn(llvm::StringRef name, unsigned kind);
   mlir::LogicalResult followUse(mlir::OpOperand &use);
   mlir::LogicalResult followSource(mlir::Value value);
   mlir::LogicalResult followArgument(mlir::BlockArgument argument);

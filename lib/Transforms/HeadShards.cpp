@@ -18,48 +18,98 @@ using namespace mlir;
 
 namespace attune {
 
-RankedTensorType HeadShards::shareOf(Value value, unsigned) {
+FailureOr<unsigned> HeadShards::kindOf(Operation *op, Heads heads) {
+  if (heads.queries < ranks)
+    return op->emitError() << heads.queries << " heads cannot be shared by "
+                           << ranks
+                           << " ranks, of which some would have none; "
+                              "--mesh=tp=N takes an N of at most as many";
+  if (heads.keys < ranks && ranks % heads.keys != 0)
+    return op->emitError()
+           << ranks << " ranks cannot have copies of " << heads.keys
+           << " heads of keys and values, equally many of each; --mesh=tp=N "
+              "takes an N that they divide";
+  auto *known = llvm::find_if(kinds, [&](const Heads &other) {
+    return other.queries == heads.queries && other.keys == heads.keys;
+  });
+  auto kind = unsigned(2 * (known - kinds.begin()));
+  if (known == kinds.end())
+    kinds.push_back(heads);
+  return kind;
+}
+
+WeightShards::Range HeadShards::rangeOf(unsigned kind, int64_t width,
+                                        int64_t begin) const {
+  auto [queries, keys] = kinds[kind / 2];
+  if (!isCopied(kind))
+    return {begin, keys, kind % 2 ? width : queries / keys * width};
+  if (kind % 2)
+    return {begin, keys, width, ranks / keys};
+  return {begin, queries, width};
+}
+
+int64_t HeadShards::shareOfHeads(unsigned kind) const {
+  WeightShards::Range range = rangeOf(kind, 1);
+  return Shares{range.units, ranks / range.repeat}.most() * range.width;
+}
+
+/// One head of keys and values is everybody's.
+std::optional<unsigned> HeadShards::keysOf(unsigned queries) {
+  if (kinds[queries / 2].keys == 1)
+    return std::nullopt;
+  return queries + 1;
+}
+
+RankedTensorType HeadShards::shareOf(Value value, unsigned kind) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!type || type.getRank() < 3 || type.getRank() > 5) {
-    emitError(value.getLoc(), "what heads gave cannot be cut among ranks");
-    return {};
+  if (type && type.getRank() >= 3 && type.getRank() <= 5) {
+    SmallVector<int64_t> shape(type.getShape());
+    int64_t &size = shape[headDim(type)], heads = headsOf(kind);
+    if (type.getRank() > 3 ? size == heads : size > 0 && size % heads == 0) {
+      size = size / heads * shareOfHeads(kind);
+      return type.clone(shape);
+    }
   }
-  int64_t dim = headDim(type), size = type.getDimSize(dim);
-  SmallVector<int64_t> shape(type.getShape());
-  if (!ShapedType::isDynamic(size) && size % ranks == 0)
-    shape[dim] = size / ranks;
-  else if (type.getRank() > 3 && !ShapedType::isDynamic(size) &&
-           ranks % size == 0)
-    shape[dim] = 1; // several ranks have a copy of each
-  else {
-    emitError(value.getLoc())
-        << size << (type.getRank() > 3 ? " heads" : " channels of heads")
-        << " cannot be cut in " << ranks
-        << " equal parts; --mesh=tp=N takes an N that divides them";
-    return {};
-  }
-  return type.clone(shape);
+  emitError(value.getLoc())
+      << value.getType() << " does not have the " << headsOf(kind)
+      << " heads of attention, and cannot be cut by them among ranks";
+  return {};
 }
 
 LogicalResult HeadShards::sliceHeads(OpOperand &operand, int64_t dim,
-                                     int64_t heads) {
+                                     unsigned kind) {
   auto type = cast<RankedTensorType>(operand.get().getType());
-  if (marked.contains(operand.get()) || type.getDimSize(dim) == 1)
+  if (type.getDimSize(dim) == 1)
     return success();
   Operation *op = operand.getOwner();
-  if (type.getDimSize(dim) != heads || heads % ranks != 0)
+  if (type.getDimSize(dim) != headsOf(kind))
     return op->emitError("cannot cut ")
-           << type << " among ranks, which belongs to " << heads << " heads";
+           << type << " among ranks, which belongs to " << headsOf(kind)
+           << " heads";
   OpBuilder b(op);
   Location loc = op->getLoc();
-  Value first = arith::MulIOp::create(
-      b, loc, RankOp::create(b, loc),
-      arith::ConstantIndexOp::create(b, loc, heads / ranks).getResult());
+  WeightShards::Range range = rangeOf(kind, 1);
+  int64_t groups = ranks / range.repeat;
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  // As in Shares::first.
+  Value first = RankOp::create(b, loc);
+  if (range.repeat > 1)
+    first = arith::DivUIOp::create(b, loc, first, constant(range.repeat));
+  if (range.units % groups != 0) {
+    first = arith::MulIOp::create(b, loc, first, constant(range.units));
+    first = arith::DivUIOp::create(b, loc, first, constant(groups));
+    first = arith::MulIOp::create(b, loc, first, constant(range.width));
+  } else {
+    first = arith::MulIOp::create(b, loc, first,
+                                  constant(range.units / groups * range.width));
+  }
   SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0)), sizes,
       strides(type.getRank(), b.getIndexAttr(1));
   SmallVector<int64_t> shape(type.getShape());
   offsets[dim] = first;
-  shape[dim] = heads / ranks;
+  shape[dim] = shareOfHeads(kind);
   for (int64_t i = 0; i < type.getRank(); ++i)
     sizes.push_back(
         ShapedType::isDynamic(shape[i])
@@ -71,7 +121,8 @@ LogicalResult HeadShards::sliceHeads(OpOperand &operand, int64_t dim,
   return success();
 }
 
-/// Queries, keys and values by rows, each in the order of its heads.
+/// Queries, keys and values by rows, each in the order of its heads. All ranks
+/// have those that are not marked.
 LogicalResult HeadShards::cutProjection(LinearOp linear) {
   FailureOr<SmallVector<SplitHeadsOp>> splits = splitsOf(linear);
   if (failed(splits))
@@ -81,12 +132,16 @@ LogicalResult HeadShards::cutProjection(LinearOp linear) {
   for (SplitHeadsOp split : *splits) {
     auto type = cast<RankedTensorType>(split.getType());
     int64_t width = type.getDimSize(3), share = type.getDimSize(1);
-    int64_t heads = wholeHeads.lookup(split.getResult());
+    int64_t heads = share;
     // Two readers of the same heads, or columns that nobody reads.
     if (int64_t(split.getOffset()) != next)
       return refuse(split);
-    int64_t repeat = std::max<int64_t>(ranks / heads, 1);
-    ranges.push_back({next, share * width, share * width, repeat});
+    if (auto kind = marked.find(split.getResult()); kind != marked.end()) {
+      heads = headsOf(kind->second);
+      ranges.push_back(rangeOf(kind->second, width, next));
+    } else {
+      ranges.push_back({next, 1, heads * width, ranks});
+    }
     next += heads * width;
     split.setOffset(local);
     local += share * width;
@@ -109,7 +164,9 @@ LogicalResult HeadShards::cutOutput(LinearOp linear) {
   if (linear.getGated() || activation != Activation::Identity ||
       linear.getRmsEps())
     return refuse(linear);
-  if (failed(weights.cutColumns(linear.getWeight())) ||
+  unsigned kind = marked.lookup(linear.getInput());
+  int64_t width = wholeHeads.lookup(linear.getInput()) / headsOf(kind);
+  if (failed(weights.cutColumns(linear.getWeight(), rangeOf(kind, width))) ||
       (linear.getBias() && failed(weights.keepOnFirst(linear.getBias()))))
     return failure();
   Value residual = linear.getResidual();
@@ -136,49 +193,106 @@ LogicalResult HeadShards::cutOutput(LinearOp linear) {
 LogicalResult HeadShards::cutGate(LinearOp linear) {
   if (linear.getResidual() || linear.getGated())
     return refuse(linear);
-  int64_t share = cast<RankedTensorType>(linear.getType()).getDimSize(2);
-  WeightShards::Range rows = {0, share, share};
+  unsigned kind = marked.lookup(linear.getResult());
+  int64_t width = wholeHeads.lookup(linear.getResult()) / headsOf(kind);
+  WeightShards::Range rows = rangeOf(kind, width);
   return success(succeeded(weights.cutRows(linear.getWeight(), {rows})) &&
                  (!linear.getBias() ||
                   succeeded(weights.cutRows(linear.getBias(), {rows}))));
 }
 
+/// Marks the queries of all attention; the rest follows.
+LogicalResult HeadShards::markAttention() {
+  SmallVector<std::pair<Value, unsigned>> queries;
+  WalkResult walked = module.walk([&](Operation *op) -> WalkResult {
+    if (!isa<SimilarityOp, WeightedSumOp, AttentionOp>(op))
+      return success();
+    auto headsAt = [&](unsigned number) {
+      return cast<RankedTensorType>(op->getOperand(number).getType())
+          .getDimSize(1);
+    };
+    FailureOr<unsigned> kind = kindOf(op, {headsAt(0), headsAt(1)});
+    if (failed(kind))
+      return failure();
+    queries.emplace_back(op->getOperand(0), *kind);
+    return success();
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  for (auto [value, kind] : queries)
+    if (failed(mark(value, kind)))
+      return failure();
+  return follow();
+}
+
+LogicalResult HeadShards::slicePerHead(Operation *op) {
+  bool scores = isa<MaskScoresOp, SoftmaxOp, AttentionOp>(op);
+  bool norm = isa<LayerNormOp, RMSNormOp>(op);
+  unsigned kind = marked.lookup(op->getOperand(0));
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+    // Keys that all ranks have are no part of it.
+    if (!type || marked.contains(operand.get()) ||
+        (isa<AttentionOp>(op) && operand.getOperandNumber() < 3))
+      continue;
+    bool floats = isa<FloatType>(type.getElementType());
+    bool matrix = scores && type.getRank() == 4;
+    bool vector = (scores && floats && type.getRank() <= 2) ||
+                  (norm && type.getRank() == 2);
+    if ((matrix || vector) && failed(sliceHeads(operand, matrix ? 1 : 0, kind)))
+      return failure();
+  }
+  return success();
+}
+
+/// What one entry hands on to another each rank keeps for itself.
+void HeadShards::noteOwn() {
+  constexpr StringRef name = "attune.of_rank";
+  auto isHandedOn = [&](Value value, DictionaryAttr attributes) {
+    auto use =
+        attributes ? attributes.getAs<StringAttr>("attune.kind") : StringAttr();
+    return marked.contains(value) && use && use.getValue() != "cache";
+  };
+  UnitAttr yes = UnitAttr::get(module.getContext());
+  for (auto func : module.getOps<func::FuncOp>()) {
+    if (!func->hasAttr("attune.entry") || func.isExternal())
+      continue;
+    for (BlockArgument argument : func.getArguments())
+      if (unsigned i = argument.getArgNumber();
+          isHandedOn(argument, func.getArgAttrDict(i)))
+        func.setArgAttr(i, name, yes);
+    Operation *result = func.getBody().back().getTerminator();
+    for (OpOperand &operand : result->getOpOperands())
+      if (unsigned i = operand.getOperandNumber();
+          isHandedOn(operand.get(), func.getResultAttrDict(i)))
+        func.setResultAttr(i, name, yes);
+  }
+}
+
 LogicalResult HeadShards::run() {
   StateShards states(module, weights);
   WalkResult rules = module.walk([&](DeltaRuleOp rule) -> WalkResult {
+    int64_t heads =
+        cast<RankedTensorType>(rule.getStep().getType()).getShape().back();
     if (failed(states.addRule(rule)))
       return failure();
-    return mark(rule.getResult(), 0);
+    FailureOr<unsigned> kind = kindOf(rule, {heads, heads});
+    return succeeded(kind) ? mark(rule.getResult(), *kind) : failure();
   });
-  if (rules.wasInterrupted() || failed(states.follow()))
+  if (rules.wasInterrupted() || failed(states.follow()) ||
+      failed(markAttention()))
     return failure();
+  // Heads that no attention takes.
   WalkResult walked = module.walk([&](SplitHeadsOp split) -> WalkResult {
-    return mark(split.getResult(), 0);
+    bool known = marked.contains(split.getResult()) ||
+                 cast<RankedTensorType>(split.getType()).getDimSize(1) == 1;
+    return known ? success() : refuse(split);
   });
-  if (walked.wasInterrupted() || failed(follow()))
+  if (walked.wasInterrupted())
     return failure();
-  for (Operation *op : perHead) {
-    // Keys and values may be copied; a copy of queries would count twice.
-    int64_t queries = wholeHeads.lookup(op->getOperand(0));
-    if (isa<SimilarityOp, AttentionOp>(op) && queries % ranks != 0)
-      return op->emitError() << queries << " heads cannot be cut in " << ranks
-                             << " equal parts; --mesh=tp=N takes an N that "
-                                "divides them";
-    int64_t heads = wholeHeads.lookup(op->getOperand(0));
-    for (OpOperand &operand : op->getOpOperands()) {
-      auto type = dyn_cast<RankedTensorType>(operand.get().getType());
-      if (!type || marked.contains(operand.get()))
-        continue;
-      bool scores = isa<MaskScoresOp, SoftmaxOp, AttentionOp>(op);
-      bool gains = isa<LayerNormOp, RMSNormOp>(op) && type.getRank() == 2;
-      bool vector =
-          scores && type.getRank() == 1 && type.getElementType().isF32();
-      bool matrix = scores && type.getRank() == 4;
-      if ((gains || vector || matrix) &&
-          failed(sliceHeads(operand, matrix ? 1 : 0, heads)))
-        return failure();
-    }
-  }
+  for (Operation *op : perHead)
+    if (failed(slicePerHead(op)))
+      return failure();
   for (Operation *linear : projections)
     if (failed(cutProjection(cast<LinearOp>(linear))))
       return failure();
@@ -188,7 +302,11 @@ LogicalResult HeadShards::run() {
   for (Operation *linear : outputs)
     if (failed(cutOutput(cast<LinearOp>(linear))))
       return failure();
+  for (Operation *op : headMatrices)
+    if (failed(weights.cutParts(cast<HeadLinearOp>(op).getWeight())))
+      return failure();
   updateCaches();
+  noteOwn();
   states.updateCaches();
   updateFunctions();
   return success();

@@ -23,20 +23,42 @@ public:
   mlir::LogicalResult run();
 
 private:
+  /// The heads of one kind of attention. Ranks share groups, each the keys' one
+  /// head with its queries; where there are more ranks than groups, several
+  /// ranks have a copy of the keys' and share the queries'.
+  struct Heads {
+    int64_t queries = 0, keys = 0;
+  };
+
   mlir::RankedTensorType shareOf(mlir::Value value, unsigned kind) override;
-  std::optional<unsigned> keysOf(unsigned queries) override { return queries; }
-  unsigned queriesOf(unsigned keys) override { return keys; }
-  bool cutsGates() const override { return true; }
+  std::optional<unsigned> keysOf(unsigned queries) override;
+  unsigned queriesOf(unsigned keys) override { return keys - 1; }
+  bool cutsAround() const override { return true; }
+
+  /// The kind of queries of attention like this, which ranks can share.
+  mlir::FailureOr<unsigned> kindOf(mlir::Operation *op, Heads heads);
+  bool isCopied(unsigned kind) const { return kinds[kind / 2].keys < ranks; }
+  int64_t headsOf(unsigned kind) const {
+    return kind % 2 ? kinds[kind / 2].keys : kinds[kind / 2].queries;
+  }
+  /// How ranks share heads of which each has `width` rows or columns.
+  WeightShards::Range rangeOf(unsigned kind, int64_t width,
+                              int64_t begin = 0) const;
+  int64_t shareOfHeads(unsigned kind) const;
+  mlir::LogicalResult markAttention();
+  mlir::LogicalResult slicePerHead(mlir::Operation *op);
+  void noteOwn();
   mlir::LogicalResult cutProjection(LinearOp linear);
   mlir::LogicalResult cutOutput(LinearOp linear);
   /// What multiplies merged heads, by rows.
   mlir::LogicalResult cutGate(LinearOp linear);
   /// A rank's part of what each head has: a number, a bias, a gain.
   mlir::LogicalResult sliceHeads(mlir::OpOperand &operand, int64_t dim,
-                                 int64_t heads);
+                                 unsigned kind);
 
   WeightShards &weights;
   int64_t ranks;
+  llvm::SmallVector<Heads> kinds; ///< of queries 2 i, of keys 2 i + 1
 };
 
 } // namespace attune

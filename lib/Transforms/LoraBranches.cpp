@@ -7,7 +7,7 @@
 
 #include "RepeatedLayers.h"
 
-#include "Attune/AttuneDialect.h"
+#include "Attune/AttuneCut.h"
 #include "Attune/AttuneKept.h"
 #include "attune/Transforms/NameRules.h"
 #include "attune/Transforms/Passes.h"
@@ -172,18 +172,26 @@ private:
           source.getCount(), 0));
     }
     ArrayRef<int64_t> layer = weight.getLayerType().getShape();
+    SmallVector<int64_t> matrix(layer);
+    std::optional<WeightCut> cut = getCut(weight);
+    if (cut)
+      matrix = {cut->wholeRows, cut->wholeColumns};
     WeightOp down = makeStack(weight, ".lora_A", {count, total, layer[1]},
                               downSources, symbols);
     // What a tensor's numbers are multiplied by is behind A and B.
     down->removeAttr("attune.scales");
     WeightOp up = makeStack(weight, ".lora_B", {count, layer[0], total},
                             upSources, symbols);
+    if (cut) {
+      setCut(down, cut->ofFactor(/*left=*/false, total));
+      setCut(up, cut->ofFactor(/*left=*/true, total));
+    }
     auto describe = [&](WeightOp stack, ArrayRef<int64_t> begins,
                         ArrayRef<int64_t> sizes) {
       stack->setAttr(
           "attune.lora",
           b.getDictionaryAttr(
-              {{b.getStringAttr("matrix"), b.getDenseI64ArrayAttr(layer)},
+              {{b.getStringAttr("matrix"), b.getDenseI64ArrayAttr(matrix)},
                {b.getStringAttr("total"), b.getI64IntegerAttr(total)},
                {b.getStringAttr("begins"), b.getDenseI64ArrayAttr(begins)},
                {b.getStringAttr("ranks"), b.getDenseI64ArrayAttr(sizes)}}));

@@ -199,21 +199,6 @@ private:
     return success();
   }
 
-  /// Of a matrix that ranks share by rows each has these of the left factor; of
-  /// one that they share by columns, these of the right one. The other factor
-  /// is everybody's.
-  static void cutFactor(WeightOp factor, WeightCut cut, bool left,
-                        int64_t rank) {
-    factor->removeAttr("attune.cut");
-    if (left == cut.cutsColumns)
-      return;
-    (left ? cut.wholeColumns : cut.wholeRows) = rank;
-    if (!left)
-      for (auto &rows : cut.rows)
-        rows = {{0, rank}};
-    setCut(factor, cut);
-  }
-
   static WeightOp makeFactor(WeightOp weight, bool left, int64_t rank,
                              SymbolTable &symbols) {
     Builder b(weight);
@@ -225,7 +210,7 @@ private:
         RankedTensorType::get(shape, weight.getTensorType().getElementType()));
     factor->removeAttr("attune.stored");
     if (std::optional<WeightCut> cut = getCut(weight))
-      cutFactor(factor, *cut, left, rank);
+      setCut(factor, cut->ofFactor(left, rank));
     factor->setAttr("attune.factor", b.getStringAttr(left ? "left" : "right"));
     factor->setAttr("attune.product", b.getDenseI64ArrayAttr({rows, columns}));
     factor.setSymName(

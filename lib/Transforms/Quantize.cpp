@@ -262,7 +262,7 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     std::optional<KeptPart> kept = keptOf(weight);
     if (weight.getParts())
       return "is of experts, whose groups are of columns that stand apart";
-    if ((cut && cut->cutsColumns) || (kept && !kept->columns.empty()))
+    if ((cut && cut->cutsColumns()) || (kept && !kept->columns.empty()))
       return "has a part of the columns, and groups of some that stand apart";
     for (WeightGetOp get : gets)
       if (!llvm::all_of(get->getUsers(), llvm::IsaPred<LinearOp>))

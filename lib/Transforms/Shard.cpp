@@ -18,11 +18,17 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace attune {
 #define GEN_PASS_DEF_SHARD
 #include "attune/Transforms/Passes.h.inc"
+
+/// Columns of a hidden layer that ranks leave together where they can: a group
+/// of what is kept in few bits.
+static constexpr int64_t kBlockColumns = 32;
 
 namespace {
 /// An uninitialised tensor as large as `like`, with `type`'s known sizes.
@@ -90,30 +96,54 @@ struct Shard final : impl::ShardBase<Shard> {
   }
 
   LogicalResult cutMixture(MoEOp op, int64_t experts, WeightShards &weights) {
-    if (experts % ep != 0)
+    if (experts < ep)
       return op.emitError()
-             << experts << " experts cannot be cut in " << ep.getValue()
-             << " equal parts; --mesh=ep=N takes an N that "
-                "divides them";
+             << experts << " experts cannot be shared by " << ep.getValue()
+             << " ranks, of which some would have none; --mesh=ep=N takes an "
+                "N of at most as many";
     for (Value stack :
          {op.getUp(), op.getDown(), op.getUpBias(), op.getDownBias()})
       if (stack && failed(weights.cutParts(stack)))
         return failure();
     OpBuilder b(op);
-    op.getExpertsMutable().assign(toLocal(b, op.getExperts(), experts / ep));
+    Location loc = op.getLoc();
+    Shares shares = {experts, ep};
+    Value rank = RankOp::create(b, loc);
+    Value first = firstOf(b, loc, rank, shares), next;
+    if (experts % ep != 0) {
+      Value one = arith::ConstantIndexOp::create(b, loc, 1);
+      next = firstOf(b, loc, arith::AddIOp::create(b, loc, rank, one), shares);
+    }
+    op.getExpertsMutable().assign(
+        toLocal(b, op.getExperts(), first, next, shares.most()));
     addUp(op, op.getResidualMutable());
     return success();
   }
 
-  /// Numbers from this rank's first one on. What another rank has becomes
-  /// `each`, which is behind the last.
-  static Value toLocal(OpBuilder &b, Value ids, int64_t each) {
+  /// The first of a rank's share.
+  static Value firstOf(OpBuilder &b, Location loc, Value rank, Shares shares) {
+    auto times = [&](int64_t factor) -> Value {
+      Value constant = arith::ConstantIndexOp::create(b, loc, factor);
+      return arith::MulIOp::create(b, loc, rank, constant);
+    };
+    if (shares.units % shares.ranks == 0)
+      return times(shares.most());
+    Value ranks = arith::ConstantIndexOp::create(b, loc, shares.ranks);
+    return arith::DivUIOp::create(b, loc, times(shares.units), ranks);
+  }
+
+  /// Numbers from `first` on, of which this rank has those below `next`; null:
+  /// `most` of them. What another rank has becomes `most`, which is behind the
+  /// last.
+  static Value toLocal(OpBuilder &b, Value ids, Value first, Value next,
+                       int64_t most) {
     Location loc = ids.getLoc();
-    Value first = arith::MulIOp::create(
-        b, loc, RankOp::create(b, loc),
-        arith::ConstantIndexOp::create(b, loc, each).getResult());
+    Value none = arith::ConstantIntOp::create(b, loc, most, 64), count = none;
+    if (next) {
+      count = arith::SubIOp::create(b, loc, next, first);
+      count = arith::IndexCastOp::create(b, loc, b.getI64Type(), count);
+    }
     first = arith::IndexCastOp::create(b, loc, b.getI64Type(), first);
-    Value count = arith::ConstantIntOp::create(b, loc, each, 64);
     auto type = cast<RankedTensorType>(ids.getType());
     Value dest = emptyLike(b, loc, ids, type);
     AffineMap same = b.getMultiDimIdentityMap(type.getRank());
@@ -126,7 +156,7 @@ struct Shard final : impl::ShardBase<Shard> {
       Value local = arith::SubIOp::create(b, loc, id, first);
       Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
                                            local, count);
-      local = arith::SelectOp::create(b, loc, inside, local, count);
+      local = arith::SelectOp::create(b, loc, inside, local, none);
       if (!type.getElementType().isInteger(64))
         local = arith::TruncIOp::create(b, loc, type.getElementType(), local);
       linalg::YieldOp::create(b, loc, local);
@@ -156,33 +186,43 @@ struct Shard final : impl::ShardBase<Shard> {
   LogicalResult cutFeedForward(ModuleOp module, WeightShards &weights) {
     WalkResult walked = module.walk([&](Operation *op) -> WalkResult {
       if (auto ffn = dyn_cast<FFNOp>(op))
-        return cutFFN(ffn, ffn.getUp(), ffn.getUpBias(), 1, weights);
+        return cutWidth(ffn, ffn.getUp(), ffn.getUpBias(), 1, weights);
       if (auto ffn = dyn_cast<GatedFFNOp>(op))
-        return cutFFN(ffn, ffn.getGateUp(), ffn.getGateUpBias(), 2, weights);
-      if (isa<MoEOp>(op) && ep == 1)
-        return op->emitError("experts are not cut by their width; ranks share "
-                             "them whole, with --mesh=tp=N,ep=N"),
-               failure();
+        return cutWidth(ffn, ffn.getGateUp(), ffn.getGateUpBias(), 2, weights);
+      // Experts that ranks do not share whole, and shared ones behind a gate.
+      if (auto moe = dyn_cast<MoEOp>(op);
+          moe && (ep == 1 || moe.getUp().getType().getDimSize(0) == 1) &&
+          !weights.isCut(moe.getUp()))
+        return cutWidth(moe, moe.getUp(), moe.getUpBias(),
+                        moe.getGated() ? 2 : 1, weights);
       return success();
     });
     return failure(walked.wasInterrupted());
   }
 
+  /// Hidden columns of a layer, or of each of its experts.
   template <typename Op>
-  LogicalResult cutFFN(Op ffn, Value up, Value upBias, int64_t halves,
-                       WeightShards &weights) {
+  LogicalResult cutWidth(Op ffn, Value up, Value upBias, int64_t halves,
+                         WeightShards &weights) {
     auto type = cast<RankedTensorType>(up.getType());
-    int64_t rows = type.getDimSize(0), width = rows / halves;
-    if (width % tp != 0)
+    int64_t rows = type.getDimSize(type.getRank() - 2), width = rows / halves;
+    if (width < tp)
       return ffn.emitError("a feed-forward layer of width ")
-             << width << " cannot be cut in " << tp.getValue()
-             << " equal parts; --mesh=tp=N takes an N that divides it";
+             << width << " cannot be shared by " << tp.getValue()
+             << " ranks, of which some would have none; --mesh=tp=N takes an "
+                "N of at most as many";
+    // Where parts are not equal, they at least are whole blocks of columns.
+    int64_t block = width % tp == 0 ? width / tp : width;
+    block = std::gcd(block, kBlockColumns);
+    if (width / block < tp)
+      block = 1;
     std::vector<WeightShards::Range> ranges;
     for (int64_t half = 0; half < halves; ++half)
-      ranges.push_back({half * width, width / tp, width / tp});
+      ranges.push_back({half * width, width / block, block});
+    WeightShards::Range columns = {0, width / block, block};
     if (failed(weights.cutRows(up, ranges)) ||
         (upBias && failed(weights.cutRows(upBias, ranges))) ||
-        failed(weights.cutColumns(ffn.getDown())))
+        failed(weights.cutColumns(ffn.getDown(), columns)))
       return failure();
     if (Value bias = ffn.getDownBias())
       if (failed(weights.keepOnFirst(bias)))
@@ -223,8 +263,11 @@ struct Shard final : impl::ShardBase<Shard> {
     if (!ids || !op.getTable().getDefiningOp<WeightGetOp>() || op.getOffset())
       return false;
     auto func = dyn_cast<func::FuncOp>(ids.getOwner()->getParentOp());
-    return func && func->hasAttr("attune.entry") &&
-           !func.getArgAttr(ids.getArgNumber(), "attune.default");
+    if (!func || !func->hasAttr("attune.entry"))
+      return false;
+    auto given =
+        func.getArgAttrOfType<StringAttr>(ids.getArgNumber(), "attune.default");
+    return !given || given.getValue() == "shifted"; // other tokens
   }
 
   /// The output of an entry that the result becomes; empty if another layer
@@ -279,10 +322,12 @@ struct Shard final : impl::ShardBase<Shard> {
     int64_t each = llvm::divideCeil(rows, tp.getValue());
     Location loc = op.getLoc();
     OpBuilder b(op);
-    if (failed(weights.cutRows(op.getTable(), {{0, each, each}}, 1)))
+    if (failed(weights.cutPaddedRows(op.getTable(), each)))
       return failure();
     // Of another rank's token, the row of zeros behind the own ones.
-    Value own = toLocal(b, op.getIds(), each);
+    Value first =
+        firstOf(b, loc, RankOp::create(b, loc), Shares{each * tp, tp});
+    Value own = toLocal(b, op.getIds(), first, /*next=*/Value(), each);
     Value partial =
         EmbeddingOp::create(b, loc, op.getType(), own, op.getTable(), Value(),
                             op.getScaleAttr(), op.getOffsetAttr());
@@ -301,9 +346,8 @@ struct Shard final : impl::ShardBase<Shard> {
     // A tied table is cut already.
     if (!weights.isCut(op.getWeight()) && rows != total)
       return success();
-    if (failed(weights.cutRows(op.getWeight(), {{0, each, each}}, 1)) ||
-        (op.getBias() &&
-         failed(weights.cutRows(op.getBias(), {{0, each, each}}, 1))))
+    if (failed(weights.cutPaddedRows(op.getWeight(), each)) ||
+        (op.getBias() && failed(weights.cutPaddedRows(op.getBias(), each))))
       return failure();
     SmallVector<int64_t> shape(whole.getShape());
     shape.back() = each + 1;

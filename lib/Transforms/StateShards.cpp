@@ -98,11 +98,8 @@ LogicalResult StateShards::addRule(DeltaRuleOp rule) {
     setSliceColumns(part, columns);
     setColumns(part.getResult(), columns);
   }
-  int64_t ownKeys = keys / ranks, ownValues = values / ranks;
-  Ranges channels = {{0, ownKeys, ownKeys},
-                     {keys, ownKeys, ownKeys},
-                     {2 * keys, ownValues, ownValues}};
-  Ranges each = {{0, heads / ranks, heads / ranks}};
+  Ranges channels = {{0, keys}, {keys, keys}, {2 * keys, values}};
+  Ranges each = {{0, heads}};
   if (failed(mark(all, channels)) || failed(cutProjection(step, each)) ||
       failed(cutProjection(beta, each)) ||
       failed(weights.cutRows(rule.getALog(), each)))
@@ -261,7 +258,7 @@ void StateShards::updateCaches() {
     set("attune.shape", b.getArrayAttr(sizes));
     SmallVector<int64_t> sideBySide;
     for (const WeightShards::Range &range : marked.lookup(value))
-      sideBySide.push_back(range.count * ranks);
+      sideBySide.push_back(range.units);
     if (!sideBySide.empty())
       set("attune.side_by_side", b.getDenseI64ArrayAttr(sideBySide));
   };

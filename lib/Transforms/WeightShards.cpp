@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace attune {
 
-WeightOp WeightShards::weightOf(Value value, bool inParts) {
+WeightOp WeightShards::weightOf(Value value) {
   auto get = value.getDefiningOp<WeightGetOp>();
   WeightOp weight =
       get ? symbols.lookup<WeightOp>(get.getWeight()) : WeightOp();
@@ -20,20 +20,20 @@ WeightOp WeightShards::weightOf(Value value, bool inParts) {
                               "ranks");
     return {};
   }
-  if (weight.getPanelWidth() || weight.getGroup() ||
-      bool(weight.getParts()) != inParts) {
-    weight.emitOpError("is in panels, in few bits or in parts already, and "
-                       "cannot be cut among ranks");
+  if (weight.getPanelWidth() || weight.getGroup()) {
+    weight.emitOpError("is in panels or in few bits already, and cannot be cut "
+                       "among ranks");
     return {};
   }
   return weight;
 }
 
-ArrayRef<int64_t> WeightShards::wholeShape(WeightOp weight) {
+SmallVector<int64_t> WeightShards::wholeShape(WeightOp weight) {
   auto known = cuts.find(weight);
-  return known == cuts.end()
-             ? ArrayRef<int64_t>(weight.getLayerType().getShape())
-             : known->second.whole.getShape();
+  ArrayRef<int64_t> shape = known == cuts.end()
+                                ? weight.getLayerType().getShape()
+                                : known->second.whole.getShape();
+  return SmallVector<int64_t>(shape.drop_front(weight.getParts() ? 1 : 0));
 }
 
 LogicalResult WeightShards::apply(Value value, WeightOp weight,
@@ -48,15 +48,18 @@ LogicalResult WeightShards::apply(Value value, WeightOp weight,
     return diag;
   }
   Type element = weight.getTensorType().getElementType();
+  SmallVector<int64_t> layer(shape);
+  if (weight.getParts())
+    layer.insert(layer.begin(), int64_t(*weight.getParts()));
   if (known == cuts.end()) {
     cuts.insert({weight, {cut, weight.getLayerType()}});
-    SmallVector<int64_t> stacked(shape);
+    SmallVector<int64_t> stacked(layer);
     if (weight.getStacked())
       stacked.insert(stacked.begin(), weight.getNumLayers());
     weight.setType(RankedTensorType::get(stacked, element));
     setCut(weight, cut);
   }
-  value.setType(RankedTensorType::get(shape, element));
+  value.setType(RankedTensorType::get(layer, element));
   done.insert(value);
   return success();
 }
@@ -71,67 +74,86 @@ static WeightCut describe(ArrayRef<int64_t> shape, int64_t ranks) {
   return cut;
 }
 
-LogicalResult WeightShards::cutRows(Value value, ArrayRef<Range> ranges,
-                                    int64_t padding) {
+LogicalResult WeightShards::cutRows(Value value, ArrayRef<Range> ranges) {
   WeightOp weight = weightOf(value);
   if (!weight)
     return failure();
-  SmallVector<int64_t> shape(wholeShape(weight));
+  SmallVector<int64_t> shape = wholeShape(weight);
   WeightCut cut = describe(shape, ranks);
-  int64_t rows = padding;
-  for (const Range &range : ranges)
-    rows += range.count;
-  for (int64_t rank = 0; rank < ranks; ++rank)
-    for (const Range &range : ranges) {
-      int64_t begin =
-          std::min(range.begin + rank / range.repeat * range.stride, shape[0]);
-      int64_t end = std::min(begin + range.count, shape[0]);
-      if (end > begin)
-        cut.rows[rank].push_back({begin, end - begin});
-    }
+  int64_t rows = 0;
+  for (const Range &range : ranges) {
+    Shares shares = {range.units, ranks / range.repeat};
+    int64_t count = shares.most() * range.width;
+    rows += count;
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      cut.rows[rank].push_back(
+          {range.begin + shares.first(rank / range.repeat) * range.width,
+           count});
+  }
   shape[0] = rows;
   return apply(value, weight, cut, shape);
 }
 
-LogicalResult WeightShards::cutColumns(Value value) {
+LogicalResult WeightShards::cutPaddedRows(Value value, int64_t each) {
   WeightOp weight = weightOf(value);
   if (!weight)
     return failure();
-  SmallVector<int64_t> shape(wholeShape(weight));
-  if (shape.size() != 2 || shape[1] % ranks != 0)
-    return emitError(value.getLoc(), "a matrix of ")
-           << shape.back() << " columns cannot be cut in " << ranks
-           << " equal parts";
+  SmallVector<int64_t> shape = wholeShape(weight);
   WeightCut cut = describe(shape, ranks);
-  cut.cutsColumns = true;
-  for (auto &rows : cut.rows)
-    rows.push_back({0, shape[0]});
-  shape[1] /= ranks;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    int64_t begin = std::min(rank * each, shape[0]);
+    int64_t end = std::min(begin + each, shape[0]);
+    if (end > begin)
+      cut.rows[rank].push_back({begin, end - begin});
+  }
+  shape[0] = each + 1;
+  return apply(value, weight, cut, shape);
+}
+
+LogicalResult WeightShards::cutColumns(Value value, const Range &range) {
+  WeightOp weight = weightOf(value);
+  if (!weight)
+    return failure();
+  SmallVector<int64_t> shape = wholeShape(weight);
+  if (shape.size() != 2 || range.begin != 0 || range.repeat != 1 ||
+      shape[1] != range.units * range.width)
+    return emitError(value.getLoc(), "a matrix of ")
+           << shape.back() << " columns cannot be cut in " << range.units
+           << " parts of " << range.width << " columns";
+  WeightCut cut = describe(shape, ranks);
+  Shares shares = {range.units, ranks};
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    cut.rows[rank].push_back({0, shape[0]});
+    cut.columns.push_back(
+        {shares.first(rank) * range.width, shares.count(rank) * range.width});
+  }
+  shape[1] = shares.most() * range.width;
   return apply(value, weight, cut, shape);
 }
 
 LogicalResult WeightShards::cutParts(Value value) {
-  WeightOp weight = weightOf(value, /*inParts=*/true);
+  WeightOp weight = weightOf(value);
   if (!weight)
     return failure();
-  SmallVector<int64_t> shape(wholeShape(weight));
-  if (shape[0] % ranks != 0)
-    return emitError(value.getLoc())
-           << shape[0] << " parts cannot be cut in " << ranks << " equal parts";
-  WeightCut cut = describe(shape, ranks);
+  auto known = cuts.find(weight);
+  int64_t parts = known == cuts.end() ? int64_t(weight.getNumParts())
+                                      : known->second.cut.wholeRows;
+  SmallVector<int64_t> part = wholeShape(weight), whole(part);
+  whole.insert(whole.begin(), parts);
+  WeightCut cut = describe(whole, ranks);
   cut.cutsParts = true;
-  shape[0] /= ranks;
+  Shares shares = {parts, ranks};
   for (int64_t rank = 0; rank < ranks; ++rank)
-    cut.rows[rank].push_back({rank * shape[0], shape[0]});
-  weight.setParts(shape[0]);
-  return apply(value, weight, cut, shape);
+    cut.rows[rank].push_back({shares.first(rank), shares.most()});
+  weight.setParts(shares.most());
+  return apply(value, weight, cut, part);
 }
 
 LogicalResult WeightShards::keepOnFirst(Value value) {
   WeightOp weight = weightOf(value);
   if (!weight)
     return failure();
-  SmallVector<int64_t> shape(wholeShape(weight));
+  SmallVector<int64_t> shape = wholeShape(weight);
   WeightCut cut = describe(shape, ranks);
   cut.rows[0].push_back({0, shape[0]});
   return apply(value, weight, cut, shape);

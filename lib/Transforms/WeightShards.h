@@ -17,28 +17,39 @@
 
 namespace attune {
 
+/// How ranks share `units` things that stay whole: all have room for equally
+/// many, and none has more than one more than another.
+struct Shares {
+  int64_t units = 0, ranks = 1;
+
+  int64_t most() const { return (units + ranks - 1) / ranks; }
+  int64_t first(int64_t rank) const { return rank * units / ranks; }
+  int64_t count(int64_t rank) const { return first(rank + 1) - first(rank); }
+};
+
 /// Cuts the weights of a module, each once for all functions that use it.
 class WeightShards {
 public:
   WeightShards(mlir::ModuleOp module, int64_t ranks)
       : module(module), symbols(module), ranks(ranks) {}
 
-  /// Rows that ranks share: rank r has `count` of them from
-  /// `begin + r * stride / repeat` on, with `repeat` ranks for each part. At
-  /// the end of the weight there may be fewer.
+  /// Rows or columns that ranks share: `units` from `begin` on, each of `width`
+  /// neighbours that stay together. `repeat` ranks have a copy of each part.
   struct Range {
-    int64_t begin = 0, count = 0, stride = 0, repeat = 1;
+    int64_t begin = 0, units = 0, width = 1, repeat = 1;
   };
 
   int64_t getRanks() const { return ranks; }
-  /// The value comes from a weight; each rank gets the ranges of it one below
-  /// the other, and `padding` rows of zeros.
-  mlir::LogicalResult cutRows(mlir::Value value, llvm::ArrayRef<Range> ranges,
-                              int64_t padding = 0);
-  /// Rank r gets the r-th part of the columns.
-  mlir::LogicalResult cutColumns(mlir::Value value);
-  /// The value is a weight in parts, of which each rank gets equally many
-  /// neighbours.
+  /// The value comes from a weight, perhaps in parts; each rank gets its share
+  /// of the ranges, one below the other. Where units do not divide some ranks
+  /// have one that is another's, too.
+  mlir::LogicalResult cutRows(mlir::Value value, llvm::ArrayRef<Range> ranges);
+  /// Rank r gets the rows from `r * each` on, `each` of them or what there is,
+  /// then zeros, of which the last row always is one.
+  mlir::LogicalResult cutPaddedRows(mlir::Value value, int64_t each);
+  /// Each rank gets its share of the columns; what is another's is zero.
+  mlir::LogicalResult cutColumns(mlir::Value value, const Range &range);
+  /// The value is a weight in parts, of which each rank gets its share.
   mlir::LogicalResult cutParts(mlir::Value value);
   /// The first rank has the weight, the others have zeros.
   mlir::LogicalResult keepOnFirst(mlir::Value value);
@@ -51,12 +62,13 @@ public:
 
 private:
   /// The weight that a value is, or null after an error.
-  WeightOp weightOf(mlir::Value value, bool inParts = false);
+  WeightOp weightOf(mlir::Value value);
+  /// The layer's type is `shape` then, with parts in front if it has some.
   mlir::LogicalResult apply(mlir::Value value, WeightOp weight,
                             const WeightCut &cut,
                             llvm::ArrayRef<int64_t> shape);
-  /// The matrix or vector before it was cut.
-  llvm::ArrayRef<int64_t> wholeShape(WeightOp weight);
+  /// The matrix or vector before it was cut, of each part.
+  llvm::SmallVector<int64_t> wholeShape(WeightOp weight);
 
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;

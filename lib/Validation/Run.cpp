@@ -94,11 +94,12 @@ static bool fits(Type type, const Array &array) {
 }
 
 namespace {
-/// One dimension that ranks share: equal parts in their order, or, if there are
-/// more ranks than entries, `repeat` neighbours with a copy of each.
+/// One dimension that ranks share: parts in their order, of which neighbours
+/// may have an entry in common, or, if there are more ranks than entries,
+/// `repeat` neighbours with a copy of each.
 struct Cut {
   size_t dim = 0;
-  int64_t each = 0, repeat = 1;
+  int64_t each = 0, repeat = 1, ranks = 1;
   llvm::SmallVector<int64_t> sideBySide = {}; ///< all of the dimension
 
   /// How ranks share `whole` if each has `part`; nothing if they do not.
@@ -111,10 +112,11 @@ struct Cut {
     for (auto [dim, size, own] : llvm::enumerate(whole, part)) {
       if (ShapedType::isDynamic(own) || own == size)
         continue;
-      if (cut || own < 1 || own >= size || size % own != 0 ||
-          ranks % (size / own) != 0)
+      int64_t groups = std::min(size, ranks);
+      if (cut || size < 1 || own != (size + groups - 1) / groups ||
+          ranks % groups != 0)
         return std::nullopt;
-      cut = Cut{dim, own, ranks / (size / own), {size}};
+      cut = Cut{dim, own, ranks / groups, ranks, {size}};
     }
     if (cut && !sideBySide.empty() && cut->dim + 1 == whole.size())
       cut->sideBySide.assign(sideBySide.begin(), sideBySide.end());
@@ -130,8 +132,9 @@ struct Cut {
     for (int64_t i = 0; i < count; ++i) {
       int64_t begin = 0, ownBegin = 0;
       for (int64_t size : sideBySide) {
-        int64_t own = size * each / whole.shape[dim];
-        int64_t from = (begin + rank / repeat * own) * below;
+        int64_t own =
+            sideBySide.size() == 1 ? each : size * each / whole.shape[dim];
+        int64_t from = (begin + rank * size / ranks) * below;
         for (int64_t j = 0; j < own * below; ++j)
           copy(whole.data[i * stride + from + j],
                part.data[i * run + ownBegin * below + j]);

@@ -305,8 +305,6 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
   if (cut) {
     whole[0] = cut->wholeRows;
     matrix->wholeColumns = cut->wholeColumns;
-    if (cut->cutsColumns)
-      matrix->firstColumn = rank * matrix->columns;
   }
   std::optional<KeptPart> left = keptOf(weight);
   if (left) {
@@ -315,6 +313,8 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
     if (const auto *ranges = KeptPart::ofLayer(left->columns, layer))
       matrix->keptColumns.assign(ranges->begin(), ranges->end());
   }
+  if (cut && cut->cutsColumns())
+    matrix->keepColumns(cut->columns[rank].begin, cut->columns[rank].count);
   matrix->numBands =
       matrix->panelWidth ? weight.getPartType().getDimSize(0) : rows;
   matrix->noise =
@@ -337,15 +337,16 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
   else
     addPieces(*matrix, weight, layer, part, whole, values.checkpoint,
               overflows.back().second.get());
+  // Ranks share what pruning has left.
+  if (const auto *ranges =
+          left ? KeptPart::ofLayer(left->rows, layer) : nullptr)
+    matrix->keepRows({ranges->begin(), ranges->end()});
   if (cut) {
     std::vector<std::pair<int64_t, int64_t>> kept;
     for (const WeightCut::Rows &some : cut->rows[rank])
       kept.emplace_back(some.begin, some.count);
     matrix->keepRows(kept);
   }
-  if (const auto *ranges =
-          left ? KeptPart::ofLayer(left->rows, layer) : nullptr)
-    matrix->keepRows({ranges->begin(), ranges->end()});
   choose(*matrix, weight, layer, part, values);
   if (matrix->gated && matrix->rows % 2) {
     weight.emitOpError("interleaves two halves, but has ")

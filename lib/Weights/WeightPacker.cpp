@@ -163,6 +163,13 @@ std::pair<int64_t, int64_t> PackedMatrix::wholeColumnOf(int64_t column) const {
 
 void PackedMatrix::load(const PackPiece &piece, int64_t pieceRow,
                         int64_t column, int64_t count, uint8_t *out) const {
+  if (zerosFrom >= 0) {
+    int64_t size = runtime::dtypeBytes(dtype);
+    int64_t own = std::max<int64_t>(zerosFrom - column, 0);
+    own = piece.transposed ? (own ? count : 0) : std::min(own, count);
+    std::memset(out + own * size, 0, (count - own) * size);
+    count = own;
+  }
   if (keptColumns.empty())
     return loadWhole(piece, pieceRow, firstColumn + column, count, out);
   // Down a column all is side by side; along a row only what is kept in one
@@ -264,8 +271,8 @@ void PackedMatrix::packNeighbours(const PackPiece &piece, int64_t pieceRow,
 
   // Same direction on both sides: whole runs, or rows of a rank's columns.
   if (!piece.transposed && columnStride == 1) {
-    int64_t atOnce =
-        rowStride == columns && columns == wholeColumns ? count : 1;
+    bool whole = columns == wholeColumns && zerosFrom < 0;
+    int64_t atOnce = rowStride == columns && whole ? count : 1;
     for (int64_t row = 0; row < count; row += atOnce)
       load(piece, pieceRow + row, 0, atOnce * columns,
            out + row * rowStride * size);
@@ -356,6 +363,8 @@ void PackedMatrix::storeNumbers(const uint8_t *numbers, int64_t row,
 }
 
 bool PackedMatrix::keeps(const PackPiece &piece) const {
+  if (group && firstColumn % group)
+    return false;
   for (auto [begin, count] : keptColumns)
     if (group && (begin % group || count % group))
       return false; // groups are no longer what they were
@@ -403,7 +412,9 @@ QuantizationError PackedMatrix::quantizeRows(int64_t first, int64_t last,
     int64_t from = std::max(first, start);
     int64_t to = std::min(last, start + piece.rows);
     bool kept = keeps(piece);
-    if (from < to && !kept) {
+    // A group with zeros in it is another one than the file has.
+    int64_t keptColumns = !kept ? 0 : zerosFrom < 0 ? columns : zerosFrom;
+    if (from < to && keptColumns < columns) {
       values.resize((to - from) * columns);
       packRows(from, to, reinterpret_cast<uint8_t *>(values.data()), columns,
                1);
@@ -412,7 +423,7 @@ QuantizationError PackedMatrix::quantizeRows(int64_t first, int64_t last,
     }
     for (int64_t row = from; row < to; ++row)
       for (int64_t begin = 0; begin < columns; begin += group)
-        if (kept)
+        if (begin + group <= keptColumns)
           copyGroup(piece, row - start, row - first, begin, numbers.data(),
                     out);
         else
@@ -421,6 +432,24 @@ QuantizationError PackedMatrix::quantizeRows(int64_t first, int64_t last,
     start += piece.rows;
   }
   return error;
+}
+
+void PackedMatrix::keepColumns(int64_t begin, int64_t ownCount) {
+  zerosFrom = ownCount < columns ? ownCount : -1;
+  if (keptColumns.empty()) {
+    firstColumn += begin;
+    return;
+  }
+  std::vector<std::pair<int64_t, int64_t>> left;
+  int64_t place = 0;
+  for (auto [from, count] : keptColumns) {
+    int64_t first = std::max(place, begin);
+    int64_t last = std::min(place + count, begin + columns);
+    if (first < last)
+      left.emplace_back(from + first - place, last - first);
+    place += count;
+  }
+  keptColumns = std::move(left);
 }
 
 void PackedMatrix::keepRows(

@@ -91,6 +91,9 @@ struct PackedMatrix {
   int64_t rows = 0, columns = 1;
   /// Of a rank's part of a matrix: its first column, and all that there are.
   int64_t firstColumn = 0, wholeColumns = 1;
+  /// Columns from this one on are zero, if it is not negative: a rank has fewer
+  /// than others.
+  int64_t zerosFrom = -1;
   /// Where columns are in the whole matrix, if heads of it were pruned: ranges,
   /// begin and count, that give `columns` together. Empty: from `firstColumn`
   /// on.
@@ -132,6 +135,9 @@ struct PackedMatrix {
   /// Where a column is in the whole matrix, and how many from it on are
   /// neighbours there.
   std::pair<int64_t, int64_t> wholeColumnOf(int64_t column) const;
+  /// Of the columns that are kept, those from `begin` on stay; the first
+  /// `ownCount` of them count, and zeros are in place of the others.
+  void keepColumns(int64_t begin, int64_t ownCount);
   /// Keeps these rows of the weight, each `count` from `begin` on.
   void keepRows(const std::vector<std::pair<int64_t, int64_t>> &ranges);
   /// Writes bands [first, last) to `out`, `bandBytes` each.

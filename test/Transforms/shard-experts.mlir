@@ -1,10 +1,30 @@
 // RUN: attune-opt %s --attune-shard=ep=4 | FileCheck %s
-// RUN: not attune-opt %s --attune-shard=ep=3 2>&1 | FileCheck %s --check-prefix=THREE
+// RUN: attune-opt %s --attune-shard=ep=3 | FileCheck %s --check-prefix=THREE
+// RUN: not attune-opt %s --attune-shard=ep=9 2>&1 | FileCheck %s --check-prefix=NINE
 // RUN: not attune-opt %s --attune-shard="ep=4 tp=2" 2>&1 | FileCheck %s --check-prefix=BOTH
-// RUN: not attune-opt %s --attune-shard=tp=2 2>&1 | FileCheck %s --check-prefix=WIDTH
-// THREE: error: 8 experts cannot be cut in 3 equal parts; --mesh=ep=N takes an N that divides them
+// RUN: attune-opt %s --attune-shard=tp=2 | FileCheck %s --check-prefix=WIDTH
+// NINE: error: 8 experts cannot be shared by 9 ranks, of which some would have none; --mesh=ep=N takes an N of at most as many
 // BOTH: error: tp and ep must be positive and, where both are more than 1, the same; not 2 and 4
-// WIDTH: error: experts are not cut by their width; ranks share them whole, with --mesh=tp=N,ep=N
+
+// Two, three and three: the first rank has room for one that is the second's.
+// THREE: attune.weight @up stacked parts 3 : tensor<3x3x20x6xf32>
+// THREE-SAME: attune.cut = {parts, rows = [array<i64: 0, 3>, array<i64: 2, 3>, array<i64: 5, 3>], whole = array<i64: 8, 120>}
+// THREE: %[[RANK:.+]] = attune.rank
+// THREE: %[[ALL:.+]] = arith.muli %[[RANK]], %{{.+}}
+// THREE: %[[FIRST:.+]] = arith.divui %[[ALL]], %{{.+}}
+// THREE: %[[NEXT:.+]] = arith.divui
+// THREE: arith.subi %[[NEXT]], %[[FIRST]]
+
+// Half of the hidden columns of every expert; a bias of the sum is the first
+// rank's.
+// WIDTH: attune.weight @up stacked parts 8 : tensor<3x8x10x6xf32>
+// WIDTH-SAME: attune.cut = {rows = [array<i64: 0, 5, 10, 5>, array<i64: 5, 5, 15, 5>], whole = array<i64: 20, 6>}
+// WIDTH: attune.weight @down stacked parts 8 : tensor<3x8x6x5xf32>
+// WIDTH-SAME: attune.cut = {columns = array<i64: 0, 5, 5, 5>, rows = [array<i64: 0, 6>, array<i64: 0, 6>], whole = array<i64: 6, 10>}
+// WIDTH: attune.weight @bias stacked parts 8 : tensor<3x8x6xf32>
+// WIDTH-SAME: rows = [array<i64: 0, 6>, array<i64>], whole = array<i64: 6, 1>}
+// WIDTH: %[[P:.+]] = attune.moe {{.+}} tensor<8x10x6xf32>, tensor<8x6x5xf32>
+// WIDTH: attune.all_reduce %[[P]] into %{{.+}} accumulate
 
 // Two experts a rank. Its file has the parts that their numbers say.
 // CHECK: module attributes {attune.ranks = 4 : i64}

@@ -1,23 +1,24 @@
 // RUN: attune-opt %s --attune-shard=tp=3 --split-input-file --verify-diagnostics
 
+// Heads that no attention takes.
 attune.weight @qk : tensor<32x16xf32> from [#attune.source<"qk">]
 func.func @heads(%x: tensor<?x?x16xf32>) -> tensor<?x4x?x4xf32> {
   %w = attune.weight_get @qk : tensor<32x16xf32>
   %y = attune.linear %x, %w : tensor<?x?x16xf32>, tensor<32x16xf32> -> tensor<?x?x32xf32>
-  // expected-error @+1 {{4 heads cannot be cut in 3 equal parts; --mesh=tp=N takes an N that divides them}}
+  // expected-error @+1 {{'attune.split_heads' cannot be cut by heads among ranks}}
   %q = attune.split_heads %y : tensor<?x?x32xf32> -> tensor<?x4x?x4xf32>
   return %q : tensor<?x4x?x4xf32>
 }
 
 // -----
 
-attune.weight @up : tensor<16x8xf32> from [#attune.source<"up">]
-attune.weight @down : tensor<8x16xf32> from [#attune.source<"down">]
+attune.weight @up : tensor<2x8xf32> from [#attune.source<"up">]
+attune.weight @down : tensor<8x2xf32> from [#attune.source<"down">]
 func.func @width(%x: tensor<?x?x8xf32>) -> tensor<?x?x8xf32> {
-  %u = attune.weight_get @up : tensor<16x8xf32>
-  %d = attune.weight_get @down : tensor<8x16xf32>
-  // expected-error @+1 {{a feed-forward layer of width 16 cannot be cut in 3 equal parts}}
-  %y = attune.ffn %x, %u, %d activation <gelu> : tensor<?x?x8xf32>, tensor<16x8xf32>, tensor<8x16xf32> -> tensor<?x?x8xf32>
+  %u = attune.weight_get @up : tensor<2x8xf32>
+  %d = attune.weight_get @down : tensor<8x2xf32>
+  // expected-error @+1 {{a feed-forward layer of width 2 cannot be shared by 3 ranks, of which some would have none; --mesh=tp=N takes an N of at most as many}}
+  %y = attune.ffn %x, %u, %d activation <gelu> : tensor<?x?x8xf32>, tensor<2x8xf32>, tensor<8x2xf32> -> tensor<?x?x8xf32>
   return %y : tensor<?x?x8xf32>
 }
 
@@ -55,7 +56,21 @@ func.func @one_head(%x: tensor<?x?x16xf32>) -> tensor<?x1x?x?xf32> {
   %y = attune.linear %x, %w : tensor<?x?x16xf32>, tensor<12x16xf32> -> tensor<?x?x12xf32>
   %q = attune.split_heads %y : tensor<?x?x12xf32> -> tensor<?x1x?x6xf32>
   %k = attune.split_heads %y at 6 : tensor<?x?x12xf32> -> tensor<?x1x?x6xf32>
-  // expected-error @+1 {{1 heads cannot be cut in 3 equal parts}}
+  // expected-error @+1 {{1 heads cannot be shared by 3 ranks, of which some would have none}}
   %s = attune.similarity %q, %k scale 1.0 : tensor<?x1x?x6xf32>, tensor<?x1x?x6xf32> -> tensor<?x1x?x?xf32>
   return %s : tensor<?x1x?x?xf32>
+}
+
+// -----
+
+// Copies of two heads for three ranks.
+attune.weight @two : tensor<24x16xf32> from [#attune.source<"two">]
+func.func @two_keys(%x: tensor<?x?x16xf32>) -> tensor<?x4x?x?xf32> {
+  %w = attune.weight_get @two : tensor<24x16xf32>
+  %y = attune.linear %x, %w : tensor<?x?x16xf32>, tensor<24x16xf32> -> tensor<?x?x24xf32>
+  %q = attune.split_heads %y : tensor<?x?x24xf32> -> tensor<?x4x?x4xf32>
+  %k = attune.split_heads %y at 16 : tensor<?x?x24xf32> -> tensor<?x2x?x4xf32>
+  // expected-error @+1 {{3 ranks cannot have copies of 2 heads of keys and values, equally many of each; --mesh=tp=N takes an N that they divide}}
+  %s = attune.similarity %q, %k scale 1.0 : tensor<?x4x?x4xf32>, tensor<?x2x?x4xf32> -> tensor<?x4x?x?xf32>
+  return %s : tensor<?x4x?x?xf32>
 }

@@ -13,7 +13,7 @@
 // CHECK: attune.weight @gate : tensor<8x8xf32>
 // CHECK-SAME: attune.cut = {rows = [array<i64: 0, 8>, array<i64: 8, 8>], whole = array<i64: 16, 8>}
 // CHECK: attune.weight @out : tensor<8x8xf32>
-// CHECK-SAME: attune.cut = {columns,
+// CHECK-SAME: attune.cut = {columns = array<i64: 0, 8, 8, 8>,
 attune.weight @in : tensor<24x8xf32> from [#attune.source<"in">]
 attune.weight @conv : tensor<24x3xf32> from [#attune.source<"conv">]
 attune.weight @step : tensor<4x8xf32> from [#attune.source<"step">]

@@ -13,7 +13,7 @@
 // CHECK: attune.weight @qkv_bias : tensor<16xf32>
 // CHECK-SAME: rows = [array<i64: 0, 8, 16, 4, 24, 4>, array<i64: 8, 8, 20, 4, 28, 4>], whole = array<i64: 32, 1>}
 // CHECK: attune.weight @o : tensor<16x8xf32>
-// CHECK-SAME: attune.cut = {columns, rows = [array<i64: 0, 16>, array<i64: 0, 16>], whole = array<i64: 16, 16>}
+// CHECK-SAME: attune.cut = {columns = array<i64: 0, 8, 8, 8>, rows = [array<i64: 0, 16>, array<i64: 0, 16>], whole = array<i64: 16, 16>}
 // CHECK: attune.weight @o_bias : tensor<16xf32>
 // CHECK-SAME: rows = [array<i64: 0, 16>, array<i64>]
 attune.weight @qkv : tensor<32x16xf32> from [#attune.source<"q">, #attune.source<"k">, #attune.source<"v">]
@@ -70,7 +70,7 @@ func.func private @block(%x: tensor<?x?x16xf32>, %past: index, %n: index,
 // CHECK: attune.weight @up stacked : tensor<3x12x8xf32>
 // CHECK-SAME: attune.cut = {rows = [array<i64: 0, 6, 12, 6>, array<i64: 6, 6, 18, 6>], whole = array<i64: 24, 8>}
 // CHECK: attune.weight @down stacked : tensor<3x8x6xf32>
-// CHECK-SAME: attune.cut = {columns,
+// CHECK-SAME: attune.cut = {columns = array<i64: 0, 6, 6, 6>,
 attune.weight @wte : tensor<9x8xf32> from [#attune.source<"wte">]
 attune.weight @up stacked : tensor<3x24x8xf32> from [#attune.source<"h.{i}.gate">, #attune.source<"h.{i}.up">]
 attune.weight @down stacked : tensor<3x8x12xf32> from [#attune.source<"h.{i}.down">]

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """mesh_oracle.py ATTUNE ORACLE WORK MPICH OPENMPI [--only=TEXT]
 
-Cuts each recorded language model and encoder for two and for four ranks and runs it
+Cuts each recorded model for two, three and four ranks and runs it
 under both launchers, as oracle_table.py does, with --check-ranks. What a launcher's
 ranks have written is compared with the other's, byte by byte.
 
@@ -18,13 +18,13 @@ import sys
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                      "oracle_table.py")
 # What is refused, and why.
-REFUSED = ("equal parts", "would have to be cut by heads")
+REFUSED = ("equal parts", "some would have none", "cannot have copies of")
 
 
-def mesh_of(folder, ranks):
+def meshes_of(folder, ranks):
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
         mixture = "experts" in file.read()
-    return f"ep={ranks}" if mixture else f"tp={ranks}"
+    return [f"tp={ranks}"] + ([f"ep={ranks}"] if mixture else [])
 
 
 def run(attune, oracle, work, name, mesh, launch):
@@ -41,9 +41,8 @@ def outputs(work):
                   if file.endswith(".out.safetensors"))
 
 
-def check(attune, oracle, work, name, ranks, launchers):
+def check(attune, oracle, work, name, ranks, mesh, launchers):
     """What is said of one case: "ok", why it is refused, or what failed."""
-    mesh = mesh_of(os.path.join(oracle, "hf", name), ranks)
     works = []
     for number, launcher in enumerate(launchers):
         works.append(os.path.join(work, name, mesh, str(number)))
@@ -51,13 +50,13 @@ def check(attune, oracle, work, name, ranks, launchers):
                    f"{launcher} -n {ranks}")
         if "FAIL" in said or " ok" not in said:
             refused = any(text in said for text in REFUSED)
-            return mesh, "refused" if refused else "FAIL\n" + said
+            return "refused" if refused else "FAIL\n" + said
     if outputs(works[0]) != outputs(works[1]):
-        return mesh, "FAIL: other files"
+        return "FAIL: other files"
     for file in outputs(works[0]):
         if not filecmp.cmp(works[0] + file, works[1] + file, shallow=False):
-            return mesh, f"FAIL: {file} has other bytes"
-    return mesh, f"ok, {len(outputs(works[0]))} files with the same bytes"
+            return f"FAIL: {file} has other bytes"
+    return f"ok, {len(outputs(works[0]))} files with the same bytes"
 
 
 def main():
@@ -68,8 +67,10 @@ def main():
     for name in sorted(os.listdir(os.path.join(oracle, "hf"))):
         if only and not any(text in name for text in only):
             continue
-        for ranks in (2, 4):
-            mesh, verdict = check(attune, oracle, work, name, ranks, launchers)
+        folder = os.path.join(oracle, "hf", name)
+        for ranks, mesh in [(ranks, mesh) for ranks in (2, 3, 4)
+                            for mesh in meshes_of(folder, ranks)]:
+            verdict = check(attune, oracle, work, name, ranks, mesh, launchers)
             print(f"{name} {mesh}: {verdict}", flush=True)
             cases += 1
             failures += verdict.startswith("FAIL")

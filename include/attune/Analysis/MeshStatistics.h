@@ -16,9 +16,12 @@
 
 namespace attune {
 
-/// One rank of a model that several share, for a generated token.
+/// One rank of a model that several share, for a generated token, or where
+/// nothing is generated for one sequence.
 struct MeshStatistics {
   int64_t ranks = 1;
+  /// Of the sequence; 0: it is for a generated token.
+  int64_t tokens = 0;
   /// Of each rank, in their order; what all of them have counts for each.
   std::vector<uint64_t> parameters;
   double flops = 0;     ///< 2 for each multiply-add
@@ -37,9 +40,10 @@ struct MeshStatistics {
 };
 
 /// Counts what the entry `decode` of an optimised module does for one token
-/// after `past` others. Nothing if there is no such entry, or if something is
-/// in a loop whose length is not known.
-std::optional<MeshStatistics> countMesh(mlir::ModuleOp module, int64_t past);
+/// after `tokens` others, which are as many as another stream has, or else what
+/// `forward` does for one sequence of `tokens`. Nothing if there is no such
+/// entry, or if something is in a loop whose length is not known.
+std::optional<MeshStatistics> countMesh(mlir::ModuleOp module, int64_t tokens);
 
 } // namespace attune
 

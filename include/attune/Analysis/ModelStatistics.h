@@ -113,6 +113,7 @@ struct ModelStatistics {
   spec::DType dtype = spec::DType::F32;
   std::map<std::string, int64_t> dims; ///< the symbols and what was assumed
   std::vector<LayerStatistics> layers;
+  int64_t tokens = 0; ///< of the longest sequence that attention is over
   uint64_t parameters = 0, activeParameters = 0;
   double weightBytes = 0, flops = 0, cacheBytes = 0;
   /// The most of any layer.

@@ -73,6 +73,9 @@ struct ArgInfo {
   std::optional<int64_t> ignored;
   int64_t longest = -1; ///< inclusive bound of the second size, its tokens
   DefaultValue defaultValue = DefaultValue::None;
+  /// Input and Output: each rank has its own, of its heads, in memory that the
+  /// model keeps from one entry to the next.
+  bool ofRank = false;
   /// Past, Lengths and Cache: the window of the layers whose rows these are,
   /// and the further positions that their caches have room for; 0: all
   /// positions.

@@ -217,12 +217,16 @@ llvm::json::Object RankReport::json() const {
                             {"ep", axes.ep},
                             {"parameters", std::move(parameters)},
                             {"weight_bytes", int64_t(bytes)},
-                            {"shared_bytes", int64_t(sharedBytes)},
-                            {"token_flops", int64_t(mesh.flops)},
-                            {"token_read_bytes", int64_t(mesh.readBytes)},
-                            {"token_exchanges", mesh.exchanges},
-                            {"token_messages", mesh.messages},
-                            {"token_sent_bytes", int64_t(mesh.sentBytes)}};
+                            {"shared_bytes", int64_t(sharedBytes)}};
+  // Of a generated token, or of a sequence.
+  std::string of = mesh.tokens ? "sequence_" : "token_";
+  if (mesh.tokens)
+    object["sequence_tokens"] = mesh.tokens;
+  object[of + "flops"] = int64_t(mesh.flops);
+  object[of + "read_bytes"] = int64_t(mesh.readBytes);
+  object[of + "exchanges"] = mesh.exchanges;
+  object[of + "messages"] = mesh.messages;
+  object[of + "sent_bytes"] = int64_t(mesh.sentBytes);
   if (link)
     object["predicted"] =
         llvm::json::Object{{"read_gbs", readGBs},
@@ -242,12 +246,15 @@ std::string RankReport::text(uint64_t parameters) const {
       llvm::formatv(
           "\ncut for {0} ranks, each of them:\n"
           "  {1} of {2} parameters, weights {3} ({4} of these on all ranks)\n"
-          "  one generated token: {5} FLOPs and {6} read; {7} exchanges, {8} "
+          "  {10}: {5} FLOPs and {6} read; {7} exchanges, {8} "
           "messages of {9} in all sent\n",
           mesh.ranks, count, formatShort(double(parameters)),
           formatBytes(bytes), formatBytes(sharedBytes), formatFlops(mesh.flops),
           formatBytes(mesh.readBytes), mesh.exchanges, mesh.messages,
-          formatBytes(mesh.sentBytes))
+          formatBytes(mesh.sentBytes),
+          mesh.tokens
+              ? "a sequence of " + std::to_string(mesh.tokens) + " tokens"
+              : std::string("one generated token"))
           .str();
   if (link)
     text += llvm::formatv("  predicted: {0:f3} ms a token, of which reading "
@@ -260,16 +267,26 @@ std::string RankReport::text(uint64_t parameters) const {
 }
 
 /// Cuts the model as compile does, and counts.
-static std::optional<RankReport>
-countRank(const Options &options, const ModelSource &source, Report &report,
-          const std::map<std::string, int64_t> &dims) {
+static std::optional<RankReport> countRank(const Options &options,
+                                           const ModelSource &source,
+                                           Report &report,
+                                           const ModelStatistics &whole) {
   Lowering lowering(options, report, source, options.fusion);
-  if (!lowering.import(Entries::Decode) || !lowering.optimize())
+  if (!lowering.import(Entries::All))
+    return std::nullopt;
+  bool generates = lowering.canGenerate();
+  if (options.link && !generates) {
+    report.error({}, "--link predicts the time of a generated token, and this "
+                     "model generates none");
+    return std::nullopt;
+  }
+  if (!lowering.optimize())
     return std::nullopt;
   auto layout = layoutWeights(lowering.getWeights());
-  auto length = dims.find("seq");
-  auto mesh = countMesh(lowering.getModule(),
-                        length == dims.end() ? 0 : length->second);
+  auto length = whole.dims.find("seq");
+  int64_t cached = length == whole.dims.end() ? 0 : length->second;
+  auto mesh =
+      countMesh(lowering.getModule(), generates ? cached : whole.tokens);
   if (mlir::failed(layout) || !mesh) {
     report.error({}, "the model has layers whose number is not known");
     return std::nullopt;
@@ -372,7 +389,7 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
   }
   std::optional<RankReport> rank;
   if (cut && options.format != "html") {
-    rank = countRank(options, *source, report, statistics.dims);
+    rank = countRank(options, *source, report, statistics);
     if (!rank)
       return ExitCode::BadInput;
   }

@@ -64,8 +64,8 @@ void MeshCalls::stop() {
 //===----------------------------------------------------------------------===//
 
 // The message of a call has, for each argument but the weights, one word (a
-// number, or the address of a cache) and the sizes of its dimensions, and then
-// the inputs themselves, each on a cache line.
+// number, or the address of what each rank keeps) and the sizes of its
+// dimensions, and then the inputs themselves, each on a cache line.
 
 static uint64_t onLine(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -74,7 +74,13 @@ static bool isNumber(const ArgInfo &arg) {
 }
 
 static bool carriesData(const ArgInfo &arg) {
-  return arg.kind == ArgKind::Input || arg.kind == ArgKind::Lengths;
+  return (arg.kind == ArgKind::Input && !arg.ofRank) ||
+         arg.kind == ArgKind::Lengths;
+}
+
+/// Whether a rank has memory of its own, which goes by the first one's address.
+static bool isKept(const ArgInfo &arg) {
+  return arg.kind == ArgKind::Cache || arg.ofRank;
 }
 
 static uint64_t wordsOf(const EntryInfo &entry) {
@@ -120,7 +126,8 @@ bool MeshCalls::run(const EntryInfo &entry, void **args, Error &error) {
   std::vector<const ArgInfo *> outputs;
   for (size_t i = 0; i < entry.args.size(); ++i) {
     const ArgInfo &arg = entry.args[i];
-    if (arg.kind != ArgKind::Output || (chosen && arg.name == "logits"))
+    if (arg.kind != ArgKind::Output || arg.ofRank ||
+        (chosen && arg.name == "logits"))
       continue;
     auto *words = static_cast<const int64_t *>(args[i]);
     own.push_back(
@@ -218,7 +225,7 @@ bool MeshCalls::obey(const EntryInfo &entry, uint64_t bytes, Error &error) {
       if (carriesData(arg)) {
         place = data;
         data += onLine(size);
-      } else if (arg.kind == ArgKind::Cache) {
+      } else if (isKept(arg)) {
         place = find(address);
       } else {
         if (!outputs[i].reserve(size))

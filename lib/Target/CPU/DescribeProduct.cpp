@@ -82,6 +82,8 @@ static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
     object["longest"] = most.getInt();
   if (auto value = entry.getArgAttrOfType<StringAttr>(number, "attune.default"))
     object["default"] = value.getValue();
+  if (entry.getArgAttr(number, "attune.of_rank"))
+    object["of_rank"] = true;
   return object;
 }
 

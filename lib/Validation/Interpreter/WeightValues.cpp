@@ -60,10 +60,13 @@ public:
     }
     return std::nullopt;
   }
-  int64_t columnOf(int64_t column) const {
-    return isCut() && cut->cutsColumns
-               ? column + rank * (cut->wholeColumns / cut->numRanks())
-               : column;
+  /// Nothing: zeros again.
+  std::optional<int64_t> columnOf(int64_t column) const {
+    if (!isCut() || !cut->cutsColumns())
+      return column;
+    const WeightCut::Rows &some = cut->columns[rank];
+    return column < some.count ? std::optional(some.begin + column)
+                               : std::nullopt;
   }
 
 private:
@@ -174,11 +177,12 @@ static void fillPart(WeightOp weight, const RankPart &place, uint64_t seed,
   bool gated = weight.getGated() && panel;
   int64_t half = gated ? rows / 2 : rows;
   auto entry = [&](int64_t row, int64_t column) {
-    std::optional<int64_t> wholeRow = place.rowOf(row);
-    if (!wholeRow)
+    std::optional<int64_t> wholeRow = place.rowOf(row),
+                           wholeColumn = place.columnOf(column);
+    if (!wholeRow || !wholeColumn)
       return 0.0;
     Noise noise(seed + uint64_t(*wholeRow) * 0x9e3779b97f4a7c15u +
-                uint64_t(place.columnOf(column)));
+                uint64_t(*wholeColumn));
     double value = centre + spread * noise.real();
     return gains.empty() ? value : roundTo(element, value) * gains[column];
   };
