@@ -378,6 +378,10 @@ bool Lowering::import(Entries entries) {
   }
   if (!source.stored.empty())
     markStored(*module, source);
+  if (source.mesh.dp > 1)
+    (*module)->setAttr(
+        "attune.groups",
+        mlir::Builder(module->getContext()).getI64IntegerAttr(source.mesh.dp));
   generates = module->lookupSymbol("decode") != nullptr;
   if (entries == Entries::Decode && !generates)
     return fail("'" + options.model +

@@ -559,7 +559,7 @@ static bool chooseMesh(const Options &options, ModelSource &source,
   }
   source.mesh = *axes;
   std::string noMesh = findMeshProblem(options);
-  if (source.mesh.ranks() < 2 || noMesh.empty())
+  if (source.mesh.processes() < 2 || noMesh.empty())
     return true;
   diags.error(where, "/mesh: " + noMesh + "add --mesh=tp=1");
   return false;

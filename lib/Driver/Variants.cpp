@@ -20,7 +20,7 @@ std::string driver::findVariantsProblem(const Options &options) {
   if (options.backend->getName() != "cpu")
     return "makes code for CPUs; for --target=" +
            options.backend->getName().str() + " ";
-  if (options.mesh && options.mesh->ranks() > 1)
+  if (options.mesh && options.mesh->processes() > 1)
     return "is for one process, whose CPU it asks; for --mesh ";
   if (options.verb != Verb::Compile)
     return "";

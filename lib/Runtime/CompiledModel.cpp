@@ -94,11 +94,11 @@ bool CompiledModel::joinRanks(const OpenOptions &options, Error &error) {
   if (options.weights)
     return error.badInput("a model that is cut for several ranks finds its "
                           "weights in a file alone");
-  mesh = Mesh::join(modelInfo.ranks, options, error);
+  mesh = Mesh::join(modelInfo.ranks, modelInfo.groups, options, error);
   if (!mesh)
     return false;
   bool good = openWeights(options, error);
-  if (!good && mesh->rank())
+  if (!good && (mesh->rank() || mesh->group()))
     std::fprintf(stderr, "%s: error: %s\n", mesh->name().c_str(),
                  error.message.c_str());
   // The file's layout, or what the code reads if the file does not tell.
@@ -115,6 +115,18 @@ bool CompiledModel::joinRanks(const OpenOptions &options, Error &error) {
     return false;
   calls.reset(new MeshCalls(*mesh, *this, options.checkRanks));
   return true;
+}
+
+int CompiledModel::numGroups() const { return mesh ? mesh->numGroups() : 1; }
+int CompiledModel::group() const { return mesh ? mesh->group() : 0; }
+
+void CompiledModel::collect(int group, std::string &bytes) {
+  mesh->collect(group, bytes);
+}
+
+void CompiledModel::endGroups(const Error &error) {
+  if (numGroups() > 1)
+    mesh->abort(error.message, error.code ? error.code : ExitInternalError);
 }
 
 bool CompiledModel::follows() const { return calls && !calls->leads(); }
@@ -154,7 +166,7 @@ CompiledModel::open(const attune_model_descriptor *descriptor,
   if (!checkMachine(model->modelInfo.needs, error) || !model->chooseCode(error))
     return nullptr;
   OpenOptions given = options;
-  if (model->modelInfo.ranks > 1) {
+  if (model->modelInfo.ranks > 1 || model->modelInfo.groups > 1) {
     if (!model->joinRanks(options, error))
       return nullptr;
     if (!given.threads)

@@ -212,10 +212,12 @@ private:
       return fail("mesh", "an object", mesh);
     int64_t shared = 0;
     if (!integer(mesh, "ranks", info.ranks, true) ||
+        !integer(mesh, "groups", info.groups, false) ||
         !integer(mesh, "shared_bytes", shared, true))
       return false;
-    if (info.ranks < 1 || info.ranks > 1 << 20 || shared < 0 ||
-        static_cast<uint64_t>(shared) > info.weightsBytes)
+    if (info.ranks < 1 || info.ranks > 1 << 20 || info.groups < 1 ||
+        info.groups > 1 << 20 || info.ranks * info.groups > 1 << 20 ||
+        shared < 0 || static_cast<uint64_t>(shared) > info.weightsBytes)
       return fail("mesh", "a number of ranks and bytes of the weights", mesh);
     info.sharedBytes = static_cast<uint64_t>(shared);
     return true;

@@ -9,6 +9,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace llvm;
 
@@ -19,22 +20,32 @@ std::optional<MeshAxes> MeshAxes::parse(StringRef text, std::string &problem) {
   MeshAxes axes;
   SmallVector<StringRef> items;
   text.split(items, ',');
-  bool good = items.size() <= 2;
-  for (auto [i, item] : enumerate(items)) {
+  StringMap<int64_t> sizes;
+  bool good = true;
+  for (StringRef item : items) {
     auto [axis, size] = item.split('=');
-    int64_t &ranks = axis == "ep" ? axes.ep : axes.tp;
-    good = good && (axis == "tp" || axis == "ep") && ranks == 1 &&
+    int64_t ranks = 0;
+    good = good && (axis == "tp" || axis == "ep" || axis == "dp") &&
            !size.getAsInteger(10, ranks) && ranks >= 1 && ranks <= most &&
-           (i == 0 || !items[0].starts_with(axis));
+           sizes.insert({axis, ranks}).second;
   }
-  if (good && (axes.tp == 1 || axes.ep == 1 || axes.tp == axes.ep))
+  auto take = [&](StringRef axis, int64_t &ranks) {
+    if (auto known = sizes.find(axis); known != sizes.end())
+      ranks = known->second;
+  };
+  take("tp", axes.tp);
+  take("ep", axes.ep);
+  take("dp", axes.dp);
+  bool same = axes.tp == 1 || axes.ep == 1 || axes.tp == axes.ep;
+  if (good && same)
     return axes;
   if (good)
     problem = "the same ranks share layers and experts, so tp and ep are the "
               "same number if both are given; found '" +
               text.str() + "'";
   else
-    problem = "expected tp=N, ep=N or tp=N,ep=N, with N ranks from 1 to " +
+    problem = "expected tp=N, ep=N or dp=N, or several of them with commas "
+              "between, with N from 1 to " +
               std::to_string(most) + ", found '" + text.str() + "'";
   return std::nullopt;
 }

@@ -212,6 +212,11 @@ struct NewToken {
   int64_t vocabulary = 0;
 };
 
+/// What is said where groups of ranks have nothing to share.
+inline constexpr const char *kFirstGroupAlone =
+    "the first group of ranks does this alone; groups share the prompts of a "
+    "file, the batch of 'run' and the windows of 'perplexity'";
+
 /// Generates without printing. An encoder-decoder encodes the prompt and starts
 /// from its own token, unless `options.inputs` says what to encode. Calls
 /// `onToken(context, token)` for each new token until it returns false.

@@ -85,6 +85,20 @@ public:
   bool follow(Error &error);
   /// Tells other ranks what to do; null: there are none to tell.
   MeshCalls *ranksToTell() const;
+  /// Groups of ranks, which share texts, and the number of this one.
+  int numGroups() const;
+  int group() const;
+  /// The first of `count` texts that a group takes; the next group has those
+  /// from its own first one on.
+  size_t firstOfGroup(size_t count, int group) const {
+    auto all = static_cast<size_t>(numGroups());
+    return (count * static_cast<size_t>(group) + all - 1) / all;
+  }
+  /// What another group has computed, `bytes`, comes to the first group, which
+  /// calls this with the same number.
+  void collect(int group, std::string &bytes);
+  /// Ends all groups, if there are others.
+  void endGroups(const Error &error);
   /// Copies within memory that the model keeps (ModelMemory); the two parts do
   /// not overlap.
   bool copy(uint8_t *to, const uint8_t *from, uint64_t bytes, Error &error);

@@ -129,6 +129,8 @@ struct ModelInfo {
   /// Ranks that the model is cut for. Of the bytes, the first ones are the same
   /// for all ranks, and stand in the file once; then come those of each rank.
   int64_t ranks = 1;
+  /// Groups of such ranks, which share texts.
+  int64_t groups = 1;
   uint64_t sharedBytes = 0;
   /// The fingerprint of the layout that the code reads, in 16 digits; empty
   /// if it is not known.

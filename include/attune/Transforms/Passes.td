@@ -657,7 +657,13 @@ def Shard : Pass<"attune-shard", "::mlir::ModuleOp"> {
     projections by columns, with an `attune.all_reduce` behind them; a bias of
     the latter is the first rank's alone. Caches have a rank's heads; where there
     are more ranks than heads of keys and values, several ranks have a copy of
-    one. The table of tokens and the head are cut by the vocabulary: a rank takes
+    one. What does not divide is cut as well: all ranks have room for equally
+    many heads or columns, and where one has room to spare a neighbour's head
+    is, whose columns in the matrix behind it are zero. What one entry gives and
+    another takes is each rank's own, which `attune.of_rank` says. Latent
+    attention is cut by the heads of its queries; the cached rows are
+    everybody's. Experts are cut by their width. The table of tokens and the
+    head are cut by the vocabulary: a rank takes
     a row of zeros for a token of another, and `attune.all_gather` puts the
     logits together, or, where `attune-choose-candidates` has asked for a few,
     what each rank chose of its own. The module has the number of ranks in `attune.ranks`.
@@ -665,11 +671,12 @@ def Shard : Pass<"attune-shard", "::mlir::ModuleOp"> {
     the tokens before its convolution has the channels that these heads read: the
     entry's argument says in `attune.side_by_side` how many all ranks have of
     queries, keys and values. Gates of merged heads are cut by rows.
-    With `ep` each rank has a run of the experts of every mixture: all ranks see
-    all tokens, an expert of another rank gets the number behind the last one,
+    With `ep` each rank has a run of the experts of every mixture, whole: all
+    ranks see all tokens, an expert of another rank gets the number behind the last one,
     and an `attune.all_reduce` adds up what the experts gave.
     Keeps: values, up to the order of sums over a row. Fails, with an error at
-    the layer, where something does not divide or is not known.
+    the layer, where some ranks would have nothing of it or something is not
+    known.
 
     Source: Shoeybi et al. (2019), Megatron-LM, section 3.
 

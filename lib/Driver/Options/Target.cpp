@@ -272,7 +272,7 @@ static bool pickMachine(Options &options, std::string &problem) {
     return false;
   }
   std::string noMesh = findMeshProblem(options);
-  if (options.mesh && options.mesh->ranks() > 1 && !noMesh.empty()) {
+  if (options.mesh && options.mesh->processes() > 1 && !noMesh.empty()) {
     problem = "--mesh " + noMesh + "leave it out";
     return false;
   }

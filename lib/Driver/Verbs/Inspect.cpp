@@ -215,6 +215,7 @@ llvm::json::Object RankReport::json() const {
     parameters.push_back(int64_t(count));
   llvm::json::Object object{{"tp", axes.tp},
                             {"ep", axes.ep},
+                            {"dp", axes.dp},
                             {"parameters", std::move(parameters)},
                             {"weight_bytes", int64_t(bytes)},
                             {"shared_bytes", int64_t(sharedBytes)}};

@@ -90,6 +90,7 @@ private:
   static OptionSpecs specsOf(Verb verb);
   bool readOptions(Verb verb, const CommandLine &line, Error &error);
   bool execute(Verb verb, Error &error);
+  bool executeOn(CompiledModel &model, Verb verb, Error &error);
 };
 
 /// Of the ranks of a model, the first one speaks.
@@ -100,7 +101,8 @@ void Program::beSilent() {
   Error error;
   silent = parseModelInfo({descriptor->metadata, descriptor->metadata_size},
                           descriptor->num_entries, info, error) &&
-           info.ranks > 1 && std::freopen("/dev/null", "w", stdout);
+           (info.ranks > 1 || info.groups > 1) &&
+           std::freopen("/dev/null", "w", stdout);
 }
 
 int Program::fail(const Error &error) {
@@ -275,19 +277,33 @@ bool Program::execute(Verb verb, Error &error) {
     return false;
   if (model->follows())
     return model->follow(error);
+  bool good = executeOn(*model, verb, error);
+  if (!good)
+    model->endGroups(error);
+  return good;
+}
+
+bool Program::executeOn(CompiledModel &model, Verb verb, Error &error) {
+  // What groups of ranks share says so itself; the rest is the first group's.
+  bool shared =
+      verb == Verb::Run || verb == Verb::Perplexity || verb == Verb::Generate;
+  if (model.group() > 0 && !shared)
+    return true;
+  if (model.numGroups() > 1 && !shared)
+    Messages(stderr, jsonMessages).note(kFirstGroupAlone);
   if (verb == Verb::Run)
-    return executeRun(*model, run, {stderr, jsonMessages}, error);
+    return executeRun(model, run, {stderr, jsonMessages}, error);
   if (verb == Verb::Embed)
-    return executeEmbed(*model, embed, stdout, error);
+    return executeEmbed(model, embed, stdout, error);
   if (verb == Verb::Chat)
-    return executeChat(*model, chat, stdout, {stderr, jsonMessages}, error);
+    return executeChat(model, chat, stdout, {stderr, jsonMessages}, error);
   if (verb == Verb::Serve)
-    return executeServe(*model, serve, stdout, {stderr, jsonMessages}, error);
+    return executeServe(model, serve, stdout, {stderr, jsonMessages}, error);
   if (verb == Verb::Perplexity)
-    return executePerplexity(*model, perplexity, stdout, error);
+    return executePerplexity(model, perplexity, stdout, error);
   if (verb == Verb::Bench)
-    return executeBench(*model, bench, stdout, error);
-  return executeGenerate(*model, generate, stdout, {stderr, jsonMessages},
+    return executeBench(model, bench, stdout, error);
+  return executeGenerate(model, generate, stdout, {stderr, jsonMessages},
                          error);
 }
 

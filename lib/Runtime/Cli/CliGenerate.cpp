@@ -319,6 +319,11 @@ public:
   FILE *stream() { return file; }
   void end() { ended = true; }
   bool isOver() const { return ended; }
+  bool copyTo(std::string &out) {
+    bool good = std::fflush(file) == 0;
+    out.assign(text, good ? size : 0);
+    return good;
+  }
   bool copyTo(FILE *out) {
     return std::fflush(file) == 0 && std::fwrite(text, 1, size, out) == size &&
            std::fflush(out) == 0;
@@ -390,8 +395,9 @@ bool Pages::run(CompiledModel &model, const GenerateOptions &options,
   return generateTogether(model, options, all, times, error);
 }
 
-bool executeGenerate(CompiledModel &model, const GenerateOptions &given,
-                     FILE *out, const Messages &messages, Error &error) {
+/// Generates the texts of this group of ranks.
+static bool generateHere(CompiledModel &model, const GenerateOptions &given,
+                         FILE *out, const Messages &messages, Error &error) {
   const ModelInfo &info = model.info();
   GenerateOptions options = given;
   std::string settings;
@@ -400,6 +406,13 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &given,
       !options.takeSettings(info, settings, error) ||
       !readPrompts(options, prompts, error))
     return false;
+  if (model.numGroups() > 1 && !options.promptsFile.empty() &&
+      options.promptsFile != "-") {
+    size_t first = model.firstOfGroup(prompts.size(), model.group());
+    size_t last = model.firstOfGroup(prompts.size(), model.group() + 1);
+    prompts = std::vector<Prompt>(prompts.begin() + long(first),
+                                  prompts.begin() + long(last));
+  }
   GenerateOptions::Format format = options.format;
   if (format == GenerateOptions::Format::Auto)
     format = info.tokenizerJson.empty() ? GenerateOptions::Format::Ids
@@ -490,6 +503,51 @@ bool executeGenerate(CompiledModel &model, const GenerateOptions &given,
   if (options.stats)
     printStatistics(sum, model.frameHighWater(), messages);
   return true;
+}
+
+/// Groups of ranks share the prompts of a file. The first one prints its own
+/// texts, which are the first, and then those of the others.
+static bool generateInGroups(CompiledModel &model, const GenerateOptions &given,
+                             FILE *out, const Messages &messages,
+                             Error &error) {
+  // A launcher gives its own input to one rank alone.
+  bool shared = !given.promptsFile.empty() && given.promptsFile != "-";
+  if (model.group() > 0) {
+    if (!shared)
+      return true;
+    Page page;
+    FILE *nowhere = std::fopen("/dev/null", "w");
+    if (!page.stream() || !nowhere)
+      return error.set(ExitResourceLimit, "no memory for the texts");
+    bool good = generateHere(model, given, page.stream(),
+                             {nowhere, /*json=*/false}, error);
+    std::fclose(nowhere);
+    std::string texts;
+    if (!good || !page.copyTo(texts))
+      return false;
+    model.collect(model.group(), texts);
+    return true;
+  }
+  if (!shared)
+    messages.note(kFirstGroupAlone);
+  if (!generateHere(model, given, out, messages, error))
+    return false;
+  for (int group = 1; shared && group < model.numGroups(); ++group) {
+    std::string texts;
+    model.collect(group, texts);
+    if (std::fwrite(texts.data(), 1, texts.size(), out) != texts.size() ||
+        std::fflush(out) != 0)
+      return error.badInput(std::string("cannot write the output: ") +
+                            std::strerror(errno));
+  }
+  return true;
+}
+
+bool executeGenerate(CompiledModel &model, const GenerateOptions &options,
+                     FILE *out, const Messages &messages, Error &error) {
+  return model.numGroups() > 1
+             ? generateInGroups(model, options, out, messages, error)
+             : generateHere(model, options, out, messages, error);
 }
 
 } // namespace attune::runtime

@@ -143,6 +143,8 @@ static std::string inspectJson(const ModelInfo &info) {
   out += ",\"weights_bytes\":" + std::to_string(info.weightsBytes);
   if (info.ranks > 1)
     out += ",\"ranks\":" + std::to_string(info.ranks);
+  if (info.groups > 1)
+    out += ",\"groups\":" + std::to_string(info.groups);
   if (info.context >= 0)
     out += ",\"context\":" + std::to_string(info.context);
   if (!info.decodesAlone.empty()) {
@@ -213,6 +215,11 @@ std::string formatInspection(const ModelInfo &info, bool json) {
          " bytes\n";
   if (info.ranks > 1)
     out += "ranks: " + grouped(info.ranks) + ", which mpirun starts\n";
+  if (info.groups > 1)
+    out += "groups of " +
+           (info.ranks > 1 ? "such ranks"
+                           : std::string("one rank, which mpirun starts")) +
+           ": " + grouped(info.groups) + "\n";
   if (info.context >= 0)
     out += "context: " + grouped(info.context) + " positions\n";
   out += "tokenizer: " + describeTokenizer(info) + "\n";

@@ -9,6 +9,9 @@
 #include "attune/Runtime/Heatmap.h"
 #include "attune/Runtime/WholeFile.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace attune::runtime {
 
 static const ArgInfo *findInput(const EntryInfo &entry, std::string_view name) {
@@ -100,6 +103,85 @@ static bool runToNpy(Invocation &invocation, const RunOptions &options,
          writeNpy(options.outputs, outputs[0], buffers[0].data(), error);
 }
 
+namespace {
+/// The rows of a batch, which groups of ranks share.
+struct BatchRows {
+  int64_t all = 0, begin = 0, end = 0; ///< `all` is 0: nothing is shared
+
+  int64_t own() const { return end - begin; }
+};
+} // namespace
+
+static bool isBatched(const ArgInfo &arg) {
+  return !arg.shape.empty() && arg.shape[0].symbol == "batch";
+}
+
+/// What this group of ranks computes of the tensors in the file.
+static BatchRows shareBatch(const CompiledModel &model, const EntryInfo &entry,
+                            const SafetensorsFile &file) {
+  BatchRows rows;
+  for (const ArgInfo &arg : entry.args) {
+    // What has rows in another dimension is not put together.
+    for (size_t i = 1; i < arg.shape.size(); ++i)
+      if (arg.shape[i].symbol == "batch")
+        return {};
+    if (arg.kind == ArgKind::Output && !isBatched(arg))
+      return {};
+    const TensorInfo *tensor =
+        arg.kind == ArgKind::Input ? file.find(arg.name) : nullptr;
+    if (!tensor || !isBatched(arg) || tensor->shape.empty())
+      continue;
+    if (rows.all && rows.all != tensor->shape[0])
+      return {}; // which is no batch, and is said where inputs are bound
+    rows.all = tensor->shape[0];
+  }
+  auto count = static_cast<size_t>(std::max<int64_t>(rows.all, 0));
+  rows.begin = int64_t(model.firstOfGroup(count, model.group()));
+  rows.end = int64_t(model.firstOfGroup(count, model.group() + 1));
+  return rows;
+}
+
+/// Sends the outputs of this group's rows to the first one, or puts those of
+/// the others into the file behind its own.
+static bool putTogether(CompiledModel &model, const Invocation &invocation,
+                        const BatchRows &rows, std::vector<Buffer> &buffers,
+                        SafetensorsWriter &writer, Error &error) {
+  auto bytesOf = [&](const TensorDecl &decl, int64_t of) {
+    uint64_t bytes = 0;
+    byteSize(decl.shape, dtypeBytes(decl.dtype), bytes);
+    return bytes / uint64_t(rows.own()) * uint64_t(of);
+  };
+  const std::vector<TensorDecl> &outputs = invocation.outputs();
+  if (model.group() > 0) {
+    std::string all;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      all.append(reinterpret_cast<const char *>(buffers[i].data()),
+                 bytesOf(outputs[i], rows.own()));
+    model.collect(model.group(), all);
+    return true;
+  }
+  for (int group = 1; group < model.numGroups(); ++group) {
+    auto count = static_cast<size_t>(rows.all);
+    auto begin = int64_t(model.firstOfGroup(count, group));
+    auto end = int64_t(model.firstOfGroup(count, group + 1));
+    if (begin == end)
+      continue;
+    std::string all;
+    model.collect(group, all);
+    size_t at = 0;
+    for (unsigned i = 0; i < outputs.size(); ++i) {
+      uint64_t bytes = bytesOf(outputs[i], end - begin);
+      if (all.size() < at + bytes)
+        return error.set(ExitInternalError,
+                         "a group of ranks has other outputs");
+      std::memcpy(writer.data(i) + bytesOf(outputs[i], begin), all.data() + at,
+                  bytes);
+      at += bytes;
+    }
+  }
+  return true;
+}
+
 bool executeRun(CompiledModel &model, const RunOptions &options,
                 const Messages &messages, Error &error) {
   const EntryInfo *entry = model.entry("forward");
@@ -115,6 +197,8 @@ bool executeRun(CompiledModel &model, const RunOptions &options,
                           "the outputs; name another file");
   if (!model.chooseAdapter(options.adapter, error))
     return false;
+  std::string_view suffix = fileSuffix(options.outputs);
+  bool wholeFile = suffix == ".html" || suffix == ".npy";
   Invocation invocation(model, *entry);
   for (const auto &[name, value] : options.dims)
     if (!invocation.bindDim(name, value, "--dim", error))
@@ -122,10 +206,17 @@ bool executeRun(CompiledModel &model, const RunOptions &options,
 
   SafetensorsFile file;
   std::string origin;
+  BatchRows rows;
   if (!options.inputs.empty()) {
     std::string reason;
     if (!file.open(options.inputs, reason))
       return error.badInput(reason);
+    if (model.numGroups() > 1 && !wholeFile && options.dims.empty())
+      rows = shareBatch(model, *entry, file);
+  }
+  if (model.group() > 0 && rows.own() == 0)
+    return true;
+  if (!options.inputs.empty()) {
     origin = options.inputs + ", which holds " + namesIn(file);
     for (const TensorInfo &tensor : file.tensors()) {
       if (!findInput(*entry, tensor.name))
@@ -135,6 +226,13 @@ bool executeRun(CompiledModel &model, const RunOptions &options,
       input.dtype = tensor.dtype;
       input.shape = tensor.shape;
       input.data = tensor.data;
+      if (rows.all && isBatched(*findInput(*entry, tensor.name))) {
+        uint64_t bytes = 0;
+        byteSize(tensor.shape, dtypeBytes(tensor.dtype), bytes);
+        input.shape[0] = rows.own();
+        input.data = static_cast<const uint8_t *>(tensor.data) +
+                     bytes / uint64_t(rows.all) * uint64_t(rows.begin);
+      }
       if (!invocation.bindInput(input, error)) {
         error.message = options.inputs + ": " + error.message;
         return false;
@@ -145,7 +243,6 @@ bool executeRun(CompiledModel &model, const RunOptions &options,
   if (!invocation.resolve(/*past=*/0, origin, error))
     return false;
 
-  std::string_view suffix = fileSuffix(options.outputs);
   if (suffix == ".html")
     return runToPictures(model, invocation, options, file, messages, error);
   if (suffix == ".npy")
@@ -154,11 +251,21 @@ bool executeRun(CompiledModel &model, const RunOptions &options,
   // The kernels write into the file's own pages: no copy of an output exists.
   SafetensorsWriter writer;
   std::string reason;
-  if (!writer.create(options.outputs, invocation.outputs(), reason))
+  std::vector<Buffer> buffers;
+  if (model.group() > 0)
+    return bindOutputs(invocation, buffers, error) && invocation.run(error) &&
+           putTogether(model, invocation, rows, buffers, writer, error);
+  std::vector<TensorDecl> whole = invocation.outputs();
+  for (TensorDecl &decl : whole)
+    if (rows.all)
+      decl.shape[0] = decl.shape[0] / rows.own() * rows.all;
+  if (!writer.create(options.outputs, whole, reason))
     return error.badInput(reason);
-  for (unsigned i = 0; i < invocation.outputs().size(); ++i)
+  for (unsigned i = 0; i < whole.size(); ++i)
     invocation.setOutput(i, writer.data(i));
-  if (!invocation.run(error))
+  if (!invocation.run(error) ||
+      (rows.all &&
+       !putTogether(model, invocation, rows, buffers, writer, error)))
     return false;
   return writer.commit(reason) || error.badInput(reason);
 }

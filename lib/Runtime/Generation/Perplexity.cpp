@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 
 namespace attune::runtime {
 
@@ -34,8 +35,13 @@ public:
   bool measure(const std::vector<int64_t> &tokens, int64_t window,
                Error &error);
 
-  int64_t getTokens() const { return counted; }
-  double getCrossEntropy() const { return sum / double(counted); }
+  int64_t getTokens() const { return int64_t(losses.size()); }
+  double getCrossEntropy() const {
+    double sum = 0;
+    for (double loss : losses)
+      sum += loss;
+    return sum / double(losses.size());
+  }
 
 private:
   /// The logits of tokens [begin, end) of the text, [tokens, width]; null:
@@ -52,8 +58,7 @@ private:
   const ArgInfo *ids = nullptr;
   unsigned logits = 0; ///< number of the output
   std::vector<Buffer> buffers;
-  int64_t counted = 0;
-  double sum = 0;
+  std::vector<double> losses; ///< of each token that counts
 };
 } // namespace
 
@@ -155,8 +160,7 @@ bool Perplexity::count(const std::vector<int64_t> &tokens, int64_t begin,
     double largest = *std::max_element(row, row + width), total = 0;
     for (int64_t i = 0; i < width; ++i)
       total += std::exp(double(row[i]) - largest);
-    sum += largest + std::log(total) - double(row[id]);
-    ++counted;
+    losses.push_back(largest + std::log(total) - double(row[id]));
   }
   return true;
 }
@@ -168,12 +172,35 @@ bool Perplexity::measure(const std::vector<int64_t> &tokens, int64_t window,
     return error.badInput("the text has " + std::to_string(size) +
                           (size == 1 ? " token" : " tokens") +
                           ", but the first is not predicted: it takes two");
+  struct Part {
+    int64_t begin, from, end;
+  };
+  std::vector<Part> windows;
   int64_t done = 1;
   for (int64_t begin = 0; done < size; begin += window / 2) {
     int64_t end = std::min(begin + window, size);
-    if (!count(tokens, begin, done, end, error))
-      return false;
+    windows.push_back({begin, done, end});
     done = end;
+  }
+  // Each group of ranks has some of them; the first one adds up.
+  size_t first = model.firstOfGroup(windows.size(), model.group());
+  size_t last = model.firstOfGroup(windows.size(), model.group() + 1);
+  for (size_t i = first; i < last; ++i)
+    if (!count(tokens, windows[i].begin, windows[i].from, windows[i].end,
+               error))
+      return false;
+  if (model.group() > 0) {
+    std::string own(reinterpret_cast<const char *>(losses.data()),
+                    losses.size() * sizeof(double));
+    model.collect(model.group(), own);
+    return true;
+  }
+  for (int group = 1; group < model.numGroups(); ++group) {
+    std::string other;
+    model.collect(group, other);
+    size_t before = losses.size();
+    losses.resize(before + other.size() / sizeof(double));
+    std::memcpy(losses.data() + before, other.data(), other.size());
   }
   return true;
 }
@@ -240,6 +267,8 @@ bool executePerplexity(CompiledModel &model, const PerplexityOptions &options,
       !perplexity.open(window, error) ||
       !perplexity.measure(tokens, window, error))
     return false;
+  if (model.group() > 0) // the first one tells
+    return true;
   double mean = perplexity.getCrossEntropy();
   // JSON has no numbers that are none.
   if (!std::isfinite(mean))

@@ -34,17 +34,23 @@ static double now() {
 
 Mesh *Mesh::current() { return only; }
 
-static std::string launchAdvice(int64_t ranks) {
-  std::string count = std::to_string(ranks);
-  return "the model is cut for " + count + " ranks; start it with 'mpirun -n " +
-         count + " MODEL VERB ...'";
+static std::string launchAdvice(int64_t ranks, int64_t groups) {
+  std::string count = std::to_string(ranks * groups), what = "the model is ";
+  if (ranks > 1)
+    what += "cut for " + std::to_string(ranks) + " ranks";
+  if (groups > 1)
+    what += (ranks > 1 ? ", of which there are " : "for ") +
+            std::to_string(groups) + " groups";
+  return what + "; start it with 'mpirun -n " + count + " MODEL VERB ...'";
 }
 
-std::unique_ptr<Mesh> Mesh::join(int64_t ranks, const OpenOptions &options,
-                                 Error &error) {
+std::unique_ptr<Mesh> Mesh::join(int64_t ranks, int64_t groups,
+                                 const OpenOptions &options, Error &error) {
+  const std::string advice = launchAdvice(ranks, groups);
+  int64_t processes = ranks * groups;
   LaunchedRank launched = LaunchedRank::read();
   if (launched.rank < 0) {
-    error.badInput(launchAdvice(ranks));
+    error.badInput(advice);
     return nullptr;
   }
   if (only) {
@@ -52,21 +58,22 @@ std::unique_ptr<Mesh> Mesh::join(int64_t ranks, const OpenOptions &options,
     return nullptr;
   }
   // Without MPI's start if that is possible: it takes a second.
-  if (launched.size && launched.size != ranks) {
-    error.badInput(launchAdvice(ranks) + ", not with " +
-                   std::to_string(launched.size));
+  if (launched.size && launched.size != processes) {
+    error.badInput(advice + ", not with " + std::to_string(launched.size));
     return nullptr;
   }
   std::unique_ptr<Mesh> mesh(new Mesh());
   if (!mesh->engine.start(launched, error))
     return nullptr;
-  if (mesh->size() != ranks) {
-    error.badInput(launchAdvice(ranks) + "; " + mesh->engineName() +
-                   " counts " + std::to_string(mesh->size()) +
+  if (mesh->engine.size() != processes) {
+    error.badInput(advice + "; " + mesh->engineName() + " counts " +
+                   std::to_string(mesh->engine.size()) +
                    " (is it the library that belongs to mpirun?)");
     mesh->engine.finish();
     return nullptr;
   }
+  mesh->members = static_cast<int>(ranks);
+  mesh->first = mesh->engine.rank() / mesh->members * mesh->members;
   mesh->timeout = options.timeout;
   only = mesh.get();
   return mesh;
@@ -79,7 +86,8 @@ Mesh::~Mesh() {
 }
 
 std::string Mesh::name() const {
-  return "rank " + std::to_string(rank()) + " of " + std::to_string(size());
+  return "rank " + std::to_string(engine.rank()) + " of " +
+         std::to_string(engine.size());
 }
 
 void Mesh::abort(const std::string &why, int code) {
@@ -132,30 +140,56 @@ void Mesh::wait(std::vector<Mpi::Request> &requests,
 }
 
 void Mesh::gather(const void *own, uint64_t bytes, void *all) {
+  gatherAmong(first, members, own, bytes, all);
+}
+
+void Mesh::gatherAmong(int begin, int count, const void *own, uint64_t bytes,
+                       void *all) {
+  int self = engine.rank() - begin;
   auto *out = static_cast<uint8_t *>(all);
   auto *in = static_cast<const uint8_t *>(own);
   for (uint64_t done = 0; done < bytes; done += messageBytes) {
-    uint64_t count = std::min(bytes - done, messageBytes);
+    uint64_t some = std::min(bytes - done, messageBytes);
     requests.clear();
     peers.clear();
-    for (int peer = 0; peer < size(); ++peer) {
-      if (peer == rank())
+    for (int peer = 0; peer < count; ++peer) {
+      if (peer == self)
         continue;
       requests.emplace_back();
-      peers.push_back(peer);
-      engine.receive(out + uint64_t(peer) * bytes + done, count, peer,
+      peers.push_back(begin + peer);
+      engine.receive(out + uint64_t(peer) * bytes + done, some, begin + peer,
                      requests.back());
     }
     // The nearest ones behind this rank first, so that not all send to one.
-    for (int i = 1; i < size(); ++i) {
-      int peer = (rank() + i) % size();
+    for (int i = 1; i < count; ++i) {
       requests.emplace_back();
-      peers.push_back(peer);
-      engine.send(in + done, count, peer, requests.back());
+      peers.push_back(begin + (self + i) % count);
+      engine.send(in + done, some, peers.back(), requests.back());
     }
     wait(requests, peers, /*idle=*/false);
   }
-  std::memcpy(out + uint64_t(rank()) * bytes, own, bytes);
+  std::memcpy(out + uint64_t(self) * bytes, own, bytes);
+}
+
+void Mesh::collect(int group, std::string &bytes) {
+  int sender = group * members;
+  auto exchange = [&](void *data, uint64_t count, bool idle) {
+    auto *place = static_cast<uint8_t *>(data);
+    for (uint64_t done = 0; done < count; done += messageBytes) {
+      uint64_t some = std::min(count - done, messageBytes);
+      requests.assign(1, Mpi::Request());
+      peers.assign(1, engine.rank() ? 0 : sender);
+      if (engine.rank())
+        engine.send(place + done, some, 0, requests[0]);
+      else
+        engine.receive(place + done, some, sender, requests[0]);
+      wait(requests, peers, idle);
+    }
+  };
+  uint64_t size = bytes.size();
+  exchange(&size, sizeof size, /*idle=*/true);
+  bytes.resize(size);
+  exchange(bytes.data(), size, /*idle=*/false);
 }
 
 void Mesh::broadcast(void *data, uint64_t bytes, bool idle) {
@@ -166,11 +200,11 @@ void Mesh::broadcast(void *data, uint64_t bytes, bool idle) {
     peers.clear();
     for (int peer = rank() ? 0 : 1; peer < (rank() ? 1 : size()); ++peer) {
       requests.emplace_back();
-      peers.push_back(peer);
+      peers.push_back(first + peer);
       if (rank())
-        engine.receive(place + done, count, peer, requests.back());
+        engine.receive(place + done, count, peers.back(), requests.back());
       else
-        engine.send(place + done, count, peer, requests.back());
+        engine.send(place + done, count, peers.back(), requests.back());
     }
     wait(requests, peers, idle);
   }
@@ -181,13 +215,14 @@ bool Mesh::agree(bool good, uint64_t fingerprint, Error &error) {
     uint64_t good, fingerprint;
   };
   Word own = {good, fingerprint};
-  std::vector<Word> all(size());
-  gather(&own, sizeof own, all.data());
-  for (int peer = 0; peer < size(); ++peer)
+  int launched = engine.size();
+  std::vector<Word> all(launched);
+  gatherAmong(0, launched, &own, sizeof own, all.data());
+  for (int peer = 0; peer < launched; ++peer)
     if (good && !all[peer].good)
       return error.badInput("rank " + std::to_string(peer) +
                             " could not open the model");
-  for (int peer = 0; peer < size(); ++peer)
+  for (int peer = 0; peer < launched; ++peer)
     if (good && all[peer].fingerprint != all[0].fingerprint)
       return error.badInput("rank " + std::to_string(peer) +
                             " has started another model than rank 0; all "

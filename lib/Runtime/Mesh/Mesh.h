@@ -19,26 +19,31 @@
 #include "attune/Runtime/CompiledModel.h"
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace attune::runtime {
 
 class Mesh {
 public:
-  /// Joins the ranks of the launch, of which there must be `ranks`. A process
-  /// does so once.
-  static std::unique_ptr<Mesh> join(int64_t ranks, const OpenOptions &options,
-                                    Error &error);
+  /// Joins the ranks of the launch, of which there must be `groups` times
+  /// `ranks`: neighbours are a group that shares one copy of the model. A
+  /// process does so once.
+  static std::unique_ptr<Mesh> join(int64_t ranks, int64_t groups,
+                                    const OpenOptions &options, Error &error);
   /// The mesh of this process; null: it has none.
   static Mesh *current();
   ~Mesh();
   Mesh(const Mesh &) = delete;
   Mesh &operator=(const Mesh &) = delete;
 
-  int rank() const { return engine.rank(); }
-  int size() const { return engine.size(); }
+  /// Within the group.
+  int rank() const { return engine.rank() - first; }
+  int size() const { return members; }
+  int group() const { return first / members; }
+  int numGroups() const { return engine.size() / members; }
   const std::string &engineName() const { return engine.name(); }
-  /// "rank 1 of 2"
+  /// "rank 1 of 2", of all that were launched
   std::string name() const;
 
   /// Compares what ranks have opened. False, on all ranks, if one of them
@@ -50,6 +55,9 @@ public:
   /// The first rank's bytes become everybody's. A rank that is `idle` waits as
   /// long as it takes, and gently.
   void broadcast(void *data, uint64_t bytes, bool idle = false);
+  /// Gives the first group's first rank the bytes of another group's one, which
+  /// calls it as well. The first one waits as long as it takes.
+  void collect(int group, std::string &bytes);
   /// Ends all ranks; the message says why.
   [[noreturn]] void abort(const std::string &why, int code);
 
@@ -66,8 +74,14 @@ private:
   void wait(std::vector<Mpi::Request> &requests, const std::vector<int> &peers,
             bool idle);
 
+  /// `bytes` of each of `count` launched ranks, from `begin` on, to all of
+  /// them.
+  void gatherAmong(int begin, int count, const void *own, uint64_t bytes,
+                   void *all);
+
   Mpi engine;
-  double timeout = 0; ///< seconds; 0: for ever
+  int first = 0, members = 1; ///< of the group
+  double timeout = 0;         ///< seconds; 0: for ever
   std::vector<Mpi::Request> requests;
   std::vector<int> peers;
   /// What ranks gave for a sum.

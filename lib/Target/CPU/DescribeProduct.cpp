@@ -229,9 +229,14 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     metadata["decodes_alone"] = info.decodesAlone;
   if (!info.adapters.empty())
     metadata["adapters"] = llvm::json::Array(info.adapters);
-  if (layout->ranks > 1)
-    metadata["mesh"] = llvm::json::Object{
-        {"ranks", layout->ranks}, {"shared_bytes", layout->sharedBytes}};
+  auto groups = module->getAttrOfType<IntegerAttr>("attune.groups");
+  if (layout->ranks > 1 || groups) {
+    llvm::json::Object mesh{{"ranks", layout->ranks},
+                            {"shared_bytes", layout->sharedBytes}};
+    if (groups)
+      mesh["groups"] = groups.getInt();
+    metadata["mesh"] = std::move(mesh);
+  }
   llvm::json::Object embedding;
   if (!info.pooling.empty())
     embedding["pooling"] = info.pooling;
