@@ -23,8 +23,9 @@ using namespace mlir;
 namespace attune {
 namespace {
 
-/// Floats that ranks exchange at a time: see lib/Runtime/Mesh.
-constexpr double kFloatsAtOnce = 1 << 20;
+/// Floats that ranks exchange at a time, and from which on each rank adds up a
+/// part of them: see lib/Runtime/Mesh.
+constexpr double kFloatsAtOnce = 1 << 20, kFloatsInShares = 1 << 16;
 
 class TokenCounter {
 public:
@@ -136,9 +137,14 @@ private:
       double floats = rowsOf(op->getOperand(0)) *
                       double(ShapedType::isDynamic(width) ? 1 : width);
       auto pieces = int64_t(std::ceil(floats / kFloatsAtOnce));
+      auto others = double(result.ranks - 1);
+      if (!gather && result.ranks > 2 && floats >= kFloatsInShares) {
+        pieces *= 2;
+        others *= 2 / double(result.ranks);
+      }
       result.exchanges += times * pieces;
       result.messages += times * pieces * (result.ranks - 1);
-      result.sentBytes += double(times) * double(result.ranks - 1) * floats * 4;
+      result.sentBytes += double(times) * others * floats * 4;
     }
   }
 

@@ -23,6 +23,9 @@ static Mesh *only = nullptr;
 /// Floats of a sum that are exchanged at a time: 4 MiB a rank, which bounds
 /// the memory for what others give.
 static constexpr int64_t sumsAtOnce = 1 << 20;
+/// From so many on ranks add up a part each: two messages to each other rank
+/// instead of one, and of four ranks half of the bytes.
+static constexpr int64_t sumsInShares = 1 << 16;
 /// Bytes of one message; MPI counts them in 31 bits.
 static constexpr uint64_t messageBytes = uint64_t(1) << 30;
 
@@ -248,14 +251,84 @@ struct Share {
 };
 } // namespace
 
+/// A thread's share of the sum of what `partOf` has of each rank, in their
+/// order.
+template <typename PartOf>
+static void addParts(Share share, float *out, int ranks, bool accumulate,
+                     PartOf partOf) {
+  for (int peer = 0; peer < ranks; ++peer) {
+    const float *in = partOf(peer);
+    if (peer == 0 && !accumulate)
+      std::copy(in + share.begin, in + share.end, out + share.begin);
+    else
+      for (int64_t i = share.begin; i < share.end; ++i)
+        out[i] += in[i];
+  }
+}
+
+void Mesh::reduceShares(const float *input, float *dest, int64_t count,
+                        bool accumulate) {
+  int64_t lines = (count + 15) / 16;
+  int64_t each = (lines + size() - 1) / size() * 16;
+  auto beginOf = [&](int peer) { return std::min(peer * each, count); };
+  auto bytesOf = [&](int peer) {
+    return uint64_t(beginOf(peer + 1) - beginOf(peer)) * sizeof(float);
+  };
+  int64_t begin = beginOf(rank()), own = beginOf(rank() + 1) - begin;
+  // Each gets what all others have of its own part, or all others' parts.
+  auto exchange = [&](bool parted) {
+    requests.clear();
+    peers.clear();
+    auto *all = reinterpret_cast<float *>(parts.data());
+    for (int peer = 0; peer < size(); ++peer) {
+      uint64_t bytes = parted ? bytesOf(rank()) : bytesOf(peer);
+      if (peer == rank() || !bytes)
+        continue;
+      requests.emplace_back();
+      peers.push_back(first + peer);
+      engine.receive(parted ? all + peer * each : dest + beginOf(peer), bytes,
+                     first + peer, requests.back());
+    }
+    for (int i = 1; i < size(); ++i) {
+      int peer = (rank() + i) % size();
+      uint64_t bytes = parted ? bytesOf(peer) : bytesOf(rank());
+      if (!bytes)
+        continue;
+      requests.emplace_back();
+      peers.push_back(first + peer);
+      engine.send(parted ? input + beginOf(peer) : dest + begin, bytes,
+                  first + peer, requests.back());
+    }
+    wait(requests, peers, /*idle=*/false);
+  };
+  bool leads = attune_rt_thread() == 0;
+  attune_rt_barrier();
+  if (leads) {
+    if (!parts.reserve(uint64_t(each * size()) * sizeof(float)))
+      abort("no memory for what ranks exchange", ExitResourceLimit);
+    exchange(/*parted=*/true);
+  }
+  attune_rt_barrier();
+  auto *all = reinterpret_cast<const float *>(parts.data());
+  addParts(Share(own), dest + begin, size(), accumulate, [&](int peer) {
+    return peer == rank() ? input + begin : all + peer * each;
+  });
+  attune_rt_barrier();
+  if (leads)
+    exchange(/*parted=*/false);
+}
+
 void Mesh::allReduce(const float *input, float *dest, int64_t count,
                      bool accumulate) {
-  bool first = attune_rt_thread() == 0;
   for (int64_t done = 0; done < count; done += sumsAtOnce) {
     int64_t some = std::min(count - done, sumsAtOnce);
+    if (size() > 2 && some >= sumsInShares) {
+      reduceShares(input + done, dest + done, some, accumulate);
+      continue;
+    }
     // All have read what came before, and have made what goes out.
     attune_rt_barrier();
-    if (first) {
+    if (attune_rt_thread() == 0) {
       uint64_t bytes = uint64_t(some) * sizeof(float);
       if (!parts.reserve(bytes * uint64_t(size())))
         abort("no memory for what ranks exchange", ExitResourceLimit);
@@ -263,16 +336,8 @@ void Mesh::allReduce(const float *input, float *dest, int64_t count,
     }
     attune_rt_barrier();
     auto *all = reinterpret_cast<const float *>(parts.data());
-    Share share(some);
-    float *out = dest + done;
-    for (int peer = 0; peer < size(); ++peer) {
-      const float *in = all + int64_t(peer) * some;
-      if (peer == 0 && !accumulate)
-        std::copy(in + share.begin, in + share.end, out + share.begin);
-      else
-        for (int64_t i = share.begin; i < share.end; ++i)
-          out[i] += in[i];
-    }
+    addParts(Share(some), dest + done, size(), accumulate,
+             [&](int peer) { return all + int64_t(peer) * some; });
   }
   attune_rt_barrier();
 }

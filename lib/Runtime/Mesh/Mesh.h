@@ -74,6 +74,10 @@ private:
   void wait(std::vector<Mpi::Request> &requests, const std::vector<int> &peers,
             bool idle);
 
+  /// A sum of so many floats that each rank adds up a part of them and gives
+  /// the others that: half as much goes from each of four ranks.
+  void reduceShares(const float *input, float *dest, int64_t count,
+                    bool accumulate);
   /// `bytes` of each of `count` launched ranks, from `begin` on, to all of
   /// them.
   void gatherAmong(int begin, int count, const void *own, uint64_t bytes,
