@@ -204,7 +204,7 @@ static int biasOnEveryRank(WeightOp weight) {
 /// The last rank's rows are taken one too early.
 static int shiftSlice(WeightOp weight) {
   std::optional<WeightCut> cut = getCut(weight);
-  if (!cut || cut->cutsColumns || cut->rows.back().empty())
+  if (!cut || cut->cutsColumns() || cut->rows.back().empty())
     return 0;
   --cut->rows.back().back().begin;
   setCut(weight, *cut);
