@@ -271,6 +271,9 @@ void Counter::countFFN(const std::string &prefix, const FFN &ffn,
   double product = 2 * tokens() * channels * hidden;
   addFlops(prefix + "up", ffn.gated ? 2 * product : product);
   addFlops(prefix + "down", product);
+  if (ffn.shift)
+    current.cacheBytes += static_cast<double>(current.repeat) * here.batch *
+                          channels * activationSize;
   alive(tokens() * (2 * channels + hidden));
 }
 
@@ -397,6 +400,27 @@ void Counter::countDeltaRule(const DeltaRule &rule, int64_t width) {
   alive(tokens() * (2 * convolved + 2 * values + 2 * heads));
 }
 
+void Counter::countTimeMix(const TimeMix &mix, int64_t width) {
+  double channels = static_cast<double>(width);
+  double states = static_cast<double>(mix.keyDim);
+  double keys = static_cast<double>(mix.heads) * states;
+  double values = static_cast<double>(mix.heads * mix.valueDim);
+  auto through = [&](int64_t rank, double rows) {
+    return 2 * tokens() * static_cast<double>(rank) * (channels + rows);
+  };
+  addFlops("time_mix.rkv", 2 * tokens() * (2 * keys + values) * channels);
+  addFlops("time_mix.w", through(mix.decayRank, keys));
+  addFlops("time_mix.a", through(mix.rateRank, keys));
+  addFlops("time_mix.v", through(mix.valueRank, values));
+  addFlops("time_mix.g", through(mix.gateRank, values));
+  // Two products with the memory, its decay and two that are added to it.
+  addFlops("time_mix.memory", 9 * tokens() * values * states);
+  addFlops("time_mix.o", 2 * tokens() * values * channels);
+  current.cacheBytes += static_cast<double>(current.repeat) * here.batch *
+                        (channels + states * values) * activationSize;
+  alive(tokens() * (6 * channels + 6 * keys + 4 * values));
+}
+
 /// A step of a scan that runs `times` times.
 void Counter::countStep(const ScanStep &step, double times) {
   double inputs = static_cast<double>(step.inputWidth);
@@ -444,6 +468,8 @@ void Counter::countBlock(const Block &block, int64_t width) {
     countShortConv(*block.shortConv, width);
   if (block.deltaRule)
     countDeltaRule(*block.deltaRule, width);
+  if (block.timeMix)
+    countTimeMix(*block.timeMix, width);
   if (block.cross)
     countAttention("cross.", *block.cross, width);
   if (block.ffn)

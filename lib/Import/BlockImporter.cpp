@@ -124,6 +124,10 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
       return deltaRule(*block.deltaRule, "delta_rule.", read, width, residual,
                        scale);
     });
+  if (block.timeMix)
+    x = around(x, "norm1", [&](Value read, Value residual, double scale) {
+      return timeMix(*block.timeMix, "time_mix.", read, width, residual, scale);
+    });
   if (x && block.cross)
     x = around(x, "norm_cross", [&](Value read, Value residual, double scale) {
       return attention(*block.cross, "cross.", read, width, residual, scale);

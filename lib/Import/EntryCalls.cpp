@@ -29,6 +29,8 @@ static SmallVector<Value *> replaced(LayerScope &scope) {
       values.push_back(value);
   for (AttentionMap &map : scope.maps)
     values.push_back(&map.value);
+  if (scope.givesValues)
+    values.push_back(&scope.firstValues);
   return values;
 }
 
@@ -43,6 +45,8 @@ static SmallVector<Value *> passed(LayerScope &scope) {
         &scope.length, &scope.crossKeys, &scope.crossValues, &scope.cacheIndex})
     if (*value)
       values.push_back(value);
+  if (scope.firstValues && !scope.givesValues)
+    values.push_back(&scope.firstValues);
   llvm::append_range(values, replaced(scope));
   return values;
 }
@@ -201,18 +205,28 @@ LogicalResult EntryImporter::importCalls(size_t number) {
           carried.push_back(value);
     }
   size_t placeOfMaps = carried.size();
+  bool gives = false;
   for (Turn &turn : turns) {
     fillMaps(number, turn.scope);
+    gives |= turn.scope.givesValues;
     if (auto place = placeOfCache.find(turn.ring); place != placeOfCache.end())
       turn.scope.setCaches(caches[{kindOf, turn.ring}]);
     size_t next = turn.scope.hasCaches() ? placeOfCache[turn.ring] : 0;
     size_t numMaps = turn.scope.maps.size(), map = placeOfMaps;
-    for (size_t left = replaced(turn.scope).size(); left > 0; --left)
-      turn.places.push_back(left > numMaps ? next++ : map++);
+    size_t numCaches = replaced(turn.scope).size() - numMaps -
+                       (turn.scope.givesValues ? 1 : 0);
+    for (size_t i = 0; i < numCaches; ++i)
+      turn.places.push_back(next++);
+    // First values, where they are given, follow the maps.
+    for (size_t i = numCaches; i < replaced(turn.scope).size(); ++i)
+      turn.places.push_back(map++);
   }
   LayerScope &first = turns.front().scope;
   for (AttentionMap &map : first.maps)
     carried.push_back(map.value);
+  size_t placeOfValues = carried.size();
+  if (gives)
+    carried.push_back(firstValues);
 
   // The number that repeat `start + turn` has in its cache, where `start` is a
   // multiple of the number of turns.
@@ -232,6 +246,8 @@ LogicalResult EntryImporter::importCalls(size_t number) {
                   SmallVector<Value> carried) {
     const Turn &turn = turns[number];
     LayerScope inner = turn.scope;
+    if (gives && inner.firstValues)
+      inner.firstValues = carried[placeOfValues];
     for (auto [value, place] : llvm::zip_equal(replaced(inner), turn.places))
       *value = carried[place];
     if (severalRings && inner.hasCaches())
@@ -289,9 +305,11 @@ LogicalResult EntryImporter::importCalls(size_t number) {
       if (value)
         value = carried[next++];
   }
-  for (auto [map, value] :
-       llvm::zip_equal(first.maps, ArrayRef(carried).drop_front(placeOfMaps)))
+  for (auto [map, value] : llvm::zip_equal(
+           first.maps, ArrayRef(carried).slice(placeOfMaps, first.maps.size())))
     map.value = value;
   replaceMaps(number, first);
+  if (gives)
+    firstValues = carried[placeOfValues];
   return success();
 }

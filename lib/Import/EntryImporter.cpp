@@ -132,6 +132,7 @@ LogicalResult EntryImporter::run() {
 LogicalResult EntryImporter::importStream() {
   const std::vector<spec::Layer> &layers = stream->spec.layers;
   state = {};
+  firstValues = {};
   madeBlocks.clear();
   if (auto start = inputs.find(stream->spec.input); start != inputs.end()) {
     importMask(*stream);
@@ -471,6 +472,8 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
     if (attention->relativeBias && failed(sharedDiagonals(layer, scope)))
       return failure();
   }
+  if (const spec::TimeMix *mix = getTimeMix(layer))
+    fillValues(*mix, scope);
   const spec::Rope *rope = getRope(layer);
   if (rope && state.chunks) {
     diags.error(rope->location,

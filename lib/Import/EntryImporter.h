@@ -210,6 +210,7 @@ private:
   mlir::LogicalResult createTurns(size_t number,
                                   llvm::SmallVectorImpl<Turn> &turns);
   mlir::LogicalResult fillScope(const spec::Layer &layer, LayerScope &scope);
+  void fillValues(const spec::TimeMix &mix, LayerScope &scope);
   mlir::LogicalResult fillForms(const spec::Attention &attention,
                                 LayerScope &scope);
   mlir::LogicalResult limitTokens(const spec::SequenceRank &low);
@@ -274,6 +275,9 @@ private:
            std::pair<mlir::Value, mlir::Value>>
       tables;
 
+  /// Of the stream, what later time mixings mix their values with; null where
+  /// none does.
+  mlir::Value firstValues;
   /// Activated conditions, by what they are made of.
   llvm::DenseMap<mlir::Value, mlir::Value> conditions;
 

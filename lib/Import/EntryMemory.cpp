@@ -127,6 +127,34 @@ LogicalResult EntryImporter::importCrossCaches() {
   return success();
 }
 
+/// Whether a block of the stream mixes its values with those of one before.
+static bool mixesValues(const spec::Stream &stream) {
+  auto mixes = [](const spec::Block &block) {
+    return block.timeMix && block.timeMix->valueRank;
+  };
+  return llvm::any_of(stream.layers, [&](const spec::Layer &layer) {
+    const auto *block = std::get_if<spec::Block>(&layer.op);
+    return (block && mixes(*block)) || llvm::any_of(layer.cycle, mixes);
+  });
+}
+
+/// Time mixing without a rank for values gives its own to those behind it.
+void EntryImporter::fillValues(const spec::TimeMix &mix, LayerScope &scope) {
+  if (mix.valueRank == 0 && !mixesValues(stream->spec))
+    return;
+  scope.givesValues = mix.valueRank == 0;
+  int64_t channels = mix.heads * mix.valueDim;
+  if (!firstValues ||
+      cast<RankedTensorType>(firstValues.getType()).getDimSize(2) != channels) {
+    Location at = loc(mix.location);
+    SmallVector<OpFoldResult> sizes = {size(0), size(1),
+                                       builder.getIndexAttr(channels)};
+    firstValues =
+        tensor::EmptyOp::create(builder, at, sizes, builder.getF32Type());
+  }
+  scope.firstValues = firstValues;
+}
+
 /// Biases that all repeats of a layer share are looked up once, ahead of them.
 LogicalResult EntryImporter::sharedDiagonals(const spec::Layer &layer,
                                              LayerScope &scope) {

@@ -365,7 +365,13 @@ static SmallVector<CacheRole> cachesOfRing(const spec::Layer &layer,
   } else if (const spec::DeltaRule *op = getDeltaRule(layer)) {
     convolution(op->kernel, spec::numConvolved(*op));
     states(op->keyDim, op->heads * op->valueDim);
+  } else if (const spec::TimeMix *op = getTimeMix(layer)) {
+    roles.push_back({2, "shift", repeat, {fixed(1), fixed(layer.inputWidth)}});
+    states(op->keyDim, op->heads * op->valueDim);
   }
+  if (shiftsFFN(layer))
+    roles.push_back(
+        {4, "ffn_shift", repeat, {fixed(1), fixed(layer.inputWidth)}});
   return roles;
 }
 

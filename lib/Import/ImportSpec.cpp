@@ -61,9 +61,12 @@ bool attune::canDecode(const spec::Model &model) {
   for (const spec::Layer &layer : stream.layers)
     for (const spec::Block &block : layer.cycle) {
       const spec::Block &first = layer.cycle.front();
-      grows &= block.mamba.has_value() == first.mamba.has_value() &&
-               block.shortConv.has_value() == first.shortConv.has_value() &&
-               block.deltaRule.has_value() == first.deltaRule.has_value();
+      grows &=
+          block.mamba.has_value() == first.mamba.has_value() &&
+          block.shortConv.has_value() == first.shortConv.has_value() &&
+          block.deltaRule.has_value() == first.deltaRule.has_value() &&
+          block.timeMix.has_value() == first.timeMix.has_value() &&
+          (block.ffn && block.ffn->shift) == (first.ffn && first.ffn->shift);
       grows &= !block.attention || !first.attention ||
                block.attention->linear.has_value() ==
                    first.attention->linear.has_value();

@@ -207,6 +207,12 @@ Value LayerImporter::ffn(const spec::FFN &ffn, StringRef prefix, Value input,
   }
   int64_t inner = ffn.width, outer = widthOf(input);
   std::string role = prefix.str();
+  if (ffn.shift) {
+    Value change = changeBefore(at, input, scope.shiftCache);
+    input = shifted(at, role + "x_k", input, change);
+    if (!input)
+      return {};
+  }
   Value up, upBias, downBias;
   if (ffn.gated) {
     std::pair<std::string, int64_t> weightRoles[] = {{"gate.weight", inner},

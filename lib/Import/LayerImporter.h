@@ -34,6 +34,10 @@ const spec::ShortConv *getShortConv(const spec::Layer &layer);
 const spec::DeltaRule *getDeltaRule(const spec::Layer &layer);
 /// Whether a layer has one of these, whose states stand for all tokens before.
 bool keepsStates(const spec::Layer &layer);
+/// The time mixing of a layer, if it has one.
+const spec::TimeMix *getTimeMix(const spec::Layer &layer);
+/// Whether a layer's feed-forward layer reads the token before, too.
+bool shiftsFFN(const spec::Layer &layer);
 
 /// Where the weights of a layer's attention go that an output asks for.
 struct AttentionMap {
@@ -56,7 +60,7 @@ mlir::Value writeState(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::Value state);
 
 /// The caches of a layer, by slot. A recurrence has its states in the first.
-using LayerCaches = std::array<mlir::Value, 4>;
+using LayerCaches = std::array<mlir::Value, 5>;
 
 /// Values of the function that the ops of a layer read besides the activations.
 /// Null where the layer has no use for one.
@@ -84,27 +88,32 @@ struct LayerScope {
   /// so have the sums of linear attention.
   mlir::Value keyCache, valueCache;
   /// The same of a state space, a delta rule or a short convolution: the last
-  /// inputs of the convolution, and the states.
-  mlir::Value convCache, stateCache;
+  /// inputs of the convolution, and the states. Of time mixing, the last token
+  /// that it read; and the last that a feed-forward layer read.
+  mlir::Value convCache, stateCache, shiftCache;
   /// Decoding: keys and values of the other stream, made once for all steps.
   mlir::Value crossKeys, crossValues;
   /// The vector that modulates a block, [batch, width], activated.
   mlir::Value condition;
   /// Replaced by their successors.
   llvm::SmallVector<AttentionMap, 0> maps;
+  /// Values of the time mixing that later ones mix theirs with; replaced by the
+  /// layer's own if it gives them.
+  mlir::Value firstValues;
+  bool givesValues = false;
 
   /// The caches that a layer may have, in the order of their slots.
-  std::array<mlir::Value *, 4> caches() {
-    return {&keyCache, &valueCache, &convCache, &stateCache};
+  std::array<mlir::Value *, 5> caches() {
+    return {&keyCache, &valueCache, &convCache, &stateCache, &shiftCache};
   }
   void setCaches(const LayerCaches &values) {
     for (auto [slot, value] : llvm::zip_equal(caches(), values))
       *slot = value;
   }
   LayerCaches getCaches() const {
-    return {keyCache, valueCache, convCache, stateCache};
+    return {keyCache, valueCache, convCache, stateCache, shiftCache};
   }
-  bool hasCaches() const { return keyCache || convCache; }
+  bool hasCaches() const { return keyCache || convCache || shiftCache; }
 };
 
 attune::Activation toActivation(spec::Activation activation);
@@ -270,6 +279,26 @@ private:
   /// The result of a delta rule normed head by head, times silu of the gate.
   mlir::Value normAndGate(const spec::DeltaRule &rule, llvm::StringRef prefix,
                           mlir::Value input, mlir::Value result);
+  mlir::Value timeMix(const spec::TimeMix &mix, llvm::StringRef prefix,
+                      mlir::Value input, int64_t width, mlir::Value residual,
+                      double scale = 1);
+  /// Of receptances, keys, values, decays, what is removed and put in its
+  /// place, and the bonus: the gated result, projected.
+  mlir::Value rememberMixed(const spec::TimeMix &mix, llvm::StringRef prefix,
+                            llvm::ArrayRef<mlir::Value> read, mlir::Value gate,
+                            int64_t width, mlir::Value residual);
+  /// The token before each, less it; the last one goes to the cache, if there
+  /// is one. Hidden tokens become zeros first.
+  mlir::Value changeBefore(mlir::Location at, mlir::Value &tokens,
+                           mlir::Value &cache);
+  /// tokens + change * the numbers of the role, channel by channel.
+  mlir::Value shifted(mlir::Location at, llvm::StringRef role,
+                      mlir::Value tokens, mlir::Value change);
+  /// act(x L) U, and the bias of U.
+  mlir::Value throughRank(mlir::Location at, llvm::StringRef down,
+                          llvm::StringRef up, mlir::Value from, int64_t rank,
+                          int64_t rows, bool bias, Activation inner,
+                          Activation outer);
   /// A projection of what takes the place of attention.
   mlir::Value stateProjection(mlir::Location at, llvm::StringRef role,
                               mlir::Value from, int64_t rows, bool bias,

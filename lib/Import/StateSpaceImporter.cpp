@@ -5,11 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LayerImporter.h"
+#include "StateTokens.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Utils/Utils.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <cmath>
@@ -33,77 +31,19 @@ const spec::DeltaRule *attune::getDeltaRule(const spec::Layer &layer) {
   return block && block->deltaRule ? &*block->deltaRule : nullptr;
 }
 
+const spec::TimeMix *attune::getTimeMix(const spec::Layer &layer) {
+  const auto *block = std::get_if<spec::Block>(&layer.op);
+  return block && block->timeMix ? &*block->timeMix : nullptr;
+}
+
+bool attune::shiftsFFN(const spec::Layer &layer) {
+  const auto *block = std::get_if<spec::Block>(&layer.op);
+  return block && block->ffn && block->ffn->shift;
+}
+
 bool attune::keepsStates(const spec::Layer &layer) {
-  return getMamba(layer) || getShortConv(layer) || getDeltaRule(layer);
-}
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
-/// `count` columns from `first` on.
-static Value columns(OpBuilder &builder, Location loc, Value tokens,
-                     int64_t first, int64_t count) {
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tokens);
-  SmallVector<OpFoldResult> offsets(sizes.size(), builder.getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(sizes.size(), builder.getIndexAttr(1));
-  offsets.back() = builder.getIndexAttr(first);
-  sizes.back() = builder.getIndexAttr(count);
-  return tensor::ExtractSliceOp::create(builder, loc, tokens, offsets, sizes,
-                                        strides);
-}
-
-/// `count` tokens from number `first` on.
-static Value rows(OpBuilder &builder, Location loc, Value tokens,
-                  OpFoldResult first, OpFoldResult count) {
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tokens);
-  SmallVector<OpFoldResult> offsets(sizes.size(), builder.getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(sizes.size(), builder.getIndexAttr(1));
-  offsets[1] = first;
-  sizes[1] = count;
-  return tensor::ExtractSliceOp::create(builder, loc, typeOf(tokens), tokens,
-                                        offsets, sizes, strides);
-}
-
-/// Which tokens a mask [batch, 1, 1, tokens] shows: [batch, tokens].
-static Value tokensToKeep(OpBuilder &builder, Location loc, Value mask) {
-  auto type = RankedTensorType::get(
-      {ShapedType::kDynamic, ShapedType::kDynamic}, builder.getI1Type());
-  return tensor::CollapseShapeOp::create(
-      builder, loc, type, mask, ArrayRef<ReassociationIndices>{{0, 1, 2}, {3}});
-}
-
-/// Tokens behind those that the cache kept of them, which then keeps the last.
-static Value afterCached(OpBuilder &builder, Location loc, Value tokens,
-                         LayerScope &scope) {
-  Value past =
-      readState(builder, loc, scope.convCache, scope.index, scope.past);
-  int64_t kept = typeOf(past).getDimSize(1);
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tokens);
-  OpFoldResult count = sizes[1];
-  Value own = getValueOrCreateConstantIndexOp(builder, loc, count);
-  Value all = arith::AddIOp::create(
-      builder, loc, own, arith::ConstantIndexOp::create(builder, loc, kept));
-  SmallVector<OpFoldResult> offsets(3, builder.getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(3, builder.getIndexAttr(1));
-  sizes[1] = all;
-  Value joined = tensor::EmptyOp::create(builder, loc, sizes,
-                                         typeOf(tokens).getElementType());
-  sizes[1] = builder.getIndexAttr(kept);
-  joined = tensor::InsertSliceOp::create(builder, loc, past, joined, offsets,
-                                         sizes, strides);
-  offsets[1] = builder.getIndexAttr(kept);
-  sizes[1] = count;
-  joined = tensor::InsertSliceOp::create(builder, loc, tokens, joined, offsets,
-                                         sizes, strides);
-  offsets[1] = count;
-  sizes[1] = builder.getIndexAttr(kept);
-  Value last = tensor::ExtractSliceOp::create(
-      builder, loc, cast<RankedTensorType>(past.getType()), joined, offsets,
-      sizes, strides);
-  scope.convCache =
-      writeState(builder, loc, scope.convCache, scope.index, scope.past, last);
-  return joined;
+  return getMamba(layer) || getShortConv(layer) || getDeltaRule(layer) ||
+         getTimeMix(layer) || shiftsFFN(layer);
 }
 
 Value LayerImporter::stateProjection(Location at, StringRef role, Value from,
@@ -134,7 +74,7 @@ Value LayerImporter::cachedConv(Location at, StringRef role, Value x,
   Value keep = scope.mask ? tokensToKeep(builder, at, scope.mask) : Value();
   OpFoldResult tokens = tensor::getMixedSize(builder, at, x, 1);
   if (scope.convCache)
-    x = afterCached(builder, at, x, scope);
+    x = afterCached(builder, at, x, scope, scope.convCache);
   x = CausalConvOp::create(builder, at, x, taps, tapsBias, keep, activation);
   if (scope.convCache)
     x = rows(builder, at, x, builder.getIndexAttr(kernel - 1), tokens);
@@ -345,30 +285,6 @@ Value LayerImporter::deltaRule(const spec::DeltaRule &rule, StringRef prefix,
   return result ? stateProjection(at, (prefix + "out_proj").str(), result,
                                   width, /*bias=*/false, residual)
                 : Value();
-}
-
-/// `tokens` with zeros where the mask hides them.
-static Value showTokens(OpBuilder &builder, Location loc, Value tokens,
-                        Value mask) {
-  auto type = typeOf(tokens);
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tokens);
-  Value dest =
-      tensor::EmptyOp::create(builder, loc, sizes, type.getElementType());
-  AffineMap all = builder.getMultiDimIdentityMap(3);
-  SmallVector<utils::IteratorType> parallel(3, utils::IteratorType::parallel);
-  return linalg::GenericOp::create(
-             builder, loc, TypeRange(dest.getType()),
-             ValueRange{tokens, tokensToKeep(builder, loc, mask)},
-             ValueRange(dest), ArrayRef<AffineMap>{all, all.dropResult(2), all},
-             parallel,
-             [&](OpBuilder &b, Location at, ValueRange args) {
-               Value zero = arith::ConstantOp::create(
-                   b, at, b.getZeroAttr(type.getElementType()));
-               Value kept =
-                   arith::SelectOp::create(b, at, args[1], args[0], zero);
-               linalg::YieldOp::create(b, at, kept);
-             })
-      .getResult(0);
 }
 
 Value LayerImporter::fadingRates(const spec::Attention &attention) {

@@ -244,6 +244,7 @@ static Json print(const FFN &ffn) {
   flag(json, "gated", ffn.gated);
   if (!ffn.bias)
     json["bias"] = false;
+  flag(json, "shift", ffn.shift);
   return json;
 }
 
@@ -307,6 +308,21 @@ static Json print(const DeltaRule &rule) {
   if (rule.gateActivation != Activation::Silu)
     json["gate_activation"] = stringify(rule.gateActivation);
   json["norm"] = print(rule.norm, /*withKind=*/true);
+  return json;
+}
+
+static Json print(const TimeMix &mix) {
+  Json json = Json::object();
+  json["heads"] = mix.heads;
+  json["key_dim"] = mix.keyDim;
+  json["value_dim"] = mix.valueDim;
+  json["decay_rank"] = mix.decayRank;
+  json["rate_rank"] = mix.rateRank;
+  json["gate_rank"] = mix.gateRank;
+  if (mix.valueRank)
+    json["value_rank"] = mix.valueRank;
+  json["eps"] = mix.eps;
+  json["norm"] = print(mix.norm, /*withKind=*/true);
   return json;
 }
 
@@ -380,6 +396,8 @@ static Json toJson(const Block &block, int64_t width) {
   }
   if (block.deltaRule)
     json["delta_rule"] = print(*block.deltaRule);
+  if (block.timeMix)
+    json["time_mix"] = print(*block.timeMix);
   if (block.cross)
     json["cross"] = print(*block.cross, width);
   if (block.ffn)

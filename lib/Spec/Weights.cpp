@@ -223,7 +223,32 @@ public:
     projection(prefix + "out_proj.", width, values, false);
   }
 
+  void timeMix(const std::string &prefix, const TimeMix &op, int64_t width) {
+    int64_t keys = op.heads * op.keyDim, values = op.heads * op.valueDim;
+    for (const char *part : {"r", "w", "k", "v", "a", "g"})
+      roles.push_back({prefix + "x_" + part, width, 0});
+    projection(prefix + "r.", keys, width, false);
+    projection(prefix + "k.", keys, width, false);
+    projection(prefix + "v.", values, width, false);
+    auto through = [&](const char *down, const char *up, int64_t rank,
+                       int64_t rows, bool bias) {
+      projection(prefix + down, rank, width, false);
+      projection(prefix + up, rows, rank, bias);
+    };
+    through("w_down.", "w.", op.decayRank, keys, true);
+    through("a_down.", "a.", op.rateRank, keys, true);
+    if (op.valueRank)
+      through("v_down.", "v_mix.", op.valueRank, values, true);
+    through("g_down.", "g.", op.gateRank, values, false);
+    for (const char *role : {"k_k", "k_a", "r_k"})
+      roles.push_back({prefix + role, keys, 0});
+    norm(prefix + "norm.", op.norm, values);
+    projection(prefix + "o.", width, values, false);
+  }
+
   void ffn(const std::string &prefix, const FFN &op, int64_t width) {
+    if (op.shift)
+      roles.push_back({prefix + "x_k", width, 0});
     if (op.gated)
       projection(prefix + "gate.", op.width, width, op.bias);
     projection(prefix + "up.", op.width, width, op.bias);
@@ -251,6 +276,8 @@ public:
     }
     if (block.deltaRule)
       deltaRule("delta_rule.", *block.deltaRule, width);
+    if (block.timeMix)
+      timeMix("time_mix.", *block.timeMix, width);
     if (block.cross) {
       blockNorm("norm_cross", block, width);
       attention("cross.", *block.cross, width);
@@ -276,7 +303,8 @@ public:
 } // namespace
 
 bool hasMixer(const Block &block) {
-  return block.attention || block.mamba || block.shortConv || block.deltaRule;
+  return block.attention || block.mamba || block.shortConv || block.deltaRule ||
+         block.timeMix;
 }
 
 int64_t numModulated(const Block &block) {

@@ -11,6 +11,7 @@
 //   vocab.json and merges.txt            byte-level BPE, as GPT-2 has it
 //   vocab.txt                            WordPiece, as BERT has it
 //   *.tiktoken                           byte-level BPE of ranks
+//   rwkv_vocab*.txt                      RWKV's World: longest match of bytes
 //   *.gguf                               what its keys say
 //
 // A tokenizer_config.json beside them changes what the tokenizer does, as it

@@ -9,6 +9,7 @@
 #define ATTUNE_SPEC_SPEC_H
 
 #include "attune/Spec/RecurrentLayers.h"
+#include "attune/Spec/StateSpaces.h"
 
 #include <cstdint>
 #include <map>
@@ -69,17 +70,6 @@ struct WeightSource {
 /// Role ("q.weight", "up.bias", ...) to sources. A role that is not listed is
 /// read from "<layer name>.<role>".
 using WeightMap = std::map<std::string, std::vector<WeightSource>>;
-
-enum class NormKind { LayerNorm, RMSNorm };
-/// Roles: "weight" and, for layer_norm with `bias`, "bias".
-struct Norm {
-  NormKind kind = NormKind::LayerNorm;
-  double eps = 1e-5;
-  bool scale = true; ///< has gamma
-  bool bias = true;  ///< has beta (layer_norm only)
-  double offset = 0; ///< 1 for the (1 + gamma) form
-  SourceLocation location;
-};
 
 /// Rotary embedding. `type` of scaling: none, linear, dynamic, llama3, yarn,
 /// longrope.
@@ -285,6 +275,9 @@ struct FFN {
   Activation activation = Activation::Gelu;
   bool gated = false;
   bool bias = true;
+  /// Not gated, without biases: reads x + (before - x) * m, where `before` is
+  /// the token before and m the role "x_k" [D] (RWKV).
+  bool shift = false;
   SourceLocation location;
 };
 
@@ -338,84 +331,6 @@ struct Modulation {
   SourceLocation location;
 };
 
-/// The selective state space of Mamba (Gu and Dao 2023) on `inner` channels.
-/// Roles, with the names of its checkpoints: "in_proj.weight" [2*inner, D],
-/// "conv1d.weight" [inner, kernel], "conv1d.bias", "x_proj.weight"
-/// [rank + 2*states, inner], "dt_proj.weight" [inner, rank], "dt_proj.bias",
-/// "A_log" [inner, states], "D" [inner], "out_proj.weight" [D, inner]; "bias"
-/// of in_proj and out_proj if asked for.
-///
-/// With `heads` it is Mamba-2 (Dao and Gu 2024): one step, decay and skip for
-/// each head, B and C for each group of heads, all made of the input and, but
-/// for the steps, convolved. Roles "in_proj.weight" [2*inner + 2*groups*states,
-/// D] (the gate, then what the convolution reads: x, B, C), "dt_proj.weight"
-/// [heads, D], "dt_proj.bias", "conv1d.*" [inner + 2*groups*states, kernel],
-/// "A_log" and "D" [heads], "norm.weight" [inner], "out_proj.weight".
-struct Mamba {
-  int64_t inner = 0; ///< default twice D
-  int64_t states = 16;
-  int64_t kernel = 4;
-  int64_t rank = 0; ///< of the step sizes; default D / 16, rounded up
-  bool bias = false;
-  bool convBias = true;
-  /// Jamba: the step sizes' input, B and C are normed; roles "dt_norm.*",
-  /// "b_norm.*", "c_norm.*".
-  std::optional<Norm> norm;
-  int64_t heads = 0;  ///< 0: the first form
-  int64_t groups = 1; ///< of heads
-  /// With heads: of the gated result, in so many parts of its channels.
-  std::optional<Norm> outNorm;
-  int64_t outNormParts = 1;
-  SourceLocation location;
-};
-/// The channels that a state space's convolution reads.
-inline int64_t numConvolved(const Mamba &mamba) {
-  return mamba.inner +
-         (mamba.heads ? 2 * mamba.groups * mamba.states : int64_t(0));
-}
-
-/// A short convolution between two gates (LFM2): with B, C and x the thirds of
-/// a projection, C * conv(B * x), projected. Roles "in_proj.weight" [3*D, D],
-/// "conv.weight" [D, kernel], "out_proj.weight" [D, D] and, with `bias`,
-/// ".bias" of each.
-struct ShortConv {
-  int64_t kernel = 3;
-  bool bias = false;
-  SourceLocation location;
-};
-
-/// The gated delta rule (Yang et al. 2024), whose keys and queries are divided
-/// by their norms: a projection to queries, keys and values, convolved over the
-/// tokens and activated by silu; a memory for each of `heads`, which share
-/// `keyHeads` queries and keys; each head's result normed, times silu of the
-/// gate, and projected. Roles, with C = 2*key_heads*key_dim + V and
-/// V = heads*value_dim: "in_proj.weight" [C, D], "conv1d.weight" [C, kernel],
-/// "gate.weight" [V, D], "step.weight" [heads, D], "step.bias", "beta.weight"
-/// [heads, D], "A_log" [heads], "norm.*" [value_dim], "out_proj.weight" [D, V].
-/// Where the step or the gate goes through a rank, "step_down.weight" or
-/// "gate_down.weight" [rank, D] stands before it.
-struct DeltaRule {
-  int64_t heads = 1, keyHeads = 1;
-  int64_t keyDim = 0, valueDim = 0;
-  int64_t kernel = 4;
-  double eps = 1e-6; ///< of the norms that keys and queries are divided by
-  /// Each channel of a key has a step of its own (Kimi Linear): "step.*" have
-  /// heads*key_dim rows.
-  bool channelSteps = false;
-  int64_t stepRank = 0, gateRank = 0; ///< 0: one matrix
-  Activation gateActivation = Activation::Silu;
-  Norm norm;
-  SourceLocation location;
-};
-/// The channels that its convolution reads.
-inline int64_t numConvolved(const DeltaRule &rule) {
-  return 2 * rule.keyHeads * rule.keyDim + rule.heads * rule.valueDim;
-}
-/// The steps of a token.
-inline int64_t numSteps(const DeltaRule &rule) {
-  return rule.heads * (rule.channelSteps ? rule.keyDim : 1);
-}
-
 /// Branch: x + norm(f(x)), a norm of the result alone.
 enum class Placement { Pre, Post, Peri, Parallel, Branch };
 /// Self-attention (and cross-attention) and FFN with norms and residuals.
@@ -441,6 +356,7 @@ struct Block {
   std::optional<Mamba> mamba;         ///< beside or in place of `attention`
   std::optional<ShortConv> shortConv; ///< in place of `attention`
   std::optional<DeltaRule> deltaRule; ///< in place of `attention`
+  std::optional<TimeMix> timeMix;     ///< in place of `attention`
   std::optional<Attention> cross;
   std::optional<FFN> ffn;
   std::optional<MoE> moe; ///< in place of `ffn`

@@ -23,7 +23,8 @@ static bool isTokenizerFile(llvm::StringRef path) {
   llvm::StringRef name = llvm::sys::path::filename(path);
   return name.starts_with("tokenizer") || name.ends_with(".model") ||
          name.ends_with(".tiktoken") || name == "vocab.txt" ||
-         name == "vocab.json";
+         name == "vocab.json" ||
+         (name.starts_with("rwkv_vocab") && name.ends_with(".txt"));
 }
 
 ExitCode driver::runTokenize(const Options &options, Report &report) {

@@ -19,6 +19,16 @@ static constexpr const char *kGLM =
     "rope_theta=10000 partial_rotary_factor=0.5 rope_parameters "
     "rope_scaling attention_bias=true";
 
+/// RWKV-7 under both of its names.
+static constexpr const char *kRWKV7 =
+    "hidden_size=2048 intermediate_size hidden_ratio=4 num_hidden_layers=24 "
+    "head_dim=64 num_heads value_dim vocab_size=32000 norm_eps=1e-05 "
+    "norm_bias=true norm_first=true fuse_norm=true hidden_act=sqrelu "
+    "decay_low_rank_dim=64 gate_low_rank_dim=128 a_low_rank_dim=64 "
+    "v_low_rank_dim=16 tie_word_embeddings=false attn";
+static constexpr const char *kRWKV7Left =
+    "attn_mode fuse_cross_entropy max_position_embeddings use_l2warp";
+
 /// MiniMax-Text-01 and M1.
 static constexpr const char *kMiniMaxText =
     "hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 "
@@ -709,6 +719,8 @@ std::vector<ClassKeys> keysOfDecoders() {
        "attention_dropout aux_loss_alpha ep_group ep_size "
        "output_router_logits pretraining_tp router_aux_loss_coef "
        "router_jitter_noise seq_aux"},
+      {"rwkv7", kRWKV7, kRWKV7Left},
+      {"rwkv7_fla", kRWKV7, kRWKV7Left},
       {"seed_oss",
        "hidden_size=4096 intermediate_size=27648 "
        "num_hidden_layers=64 num_attention_heads=80 "

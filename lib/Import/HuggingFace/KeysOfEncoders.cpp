@@ -114,6 +114,20 @@ std::vector<ClassKeys> keysOfEncoders() {
        "pooler_num_fc_layers pooler_size_per_head pooler_type "
        "summary_activation summary_first_dropout summary_last_dropout "
        "summary_type summary_use_proj"},
+      {"jina_embeddings_v3",
+       "hidden_size=1024 num_attention_heads=16 num_hidden_layers=24 "
+       "intermediate_size=4096 layer_norm_eps=1e-05 hidden_act=gelu "
+       "position_embedding_type=rotary add_cross_attention=false "
+       "tie_word_embeddings=true vocab_size=250002 "
+       "max_position_embeddings=8194 type_vocab_size=1 rope_theta=20000 "
+       "partial_rotary_factor=1 rope_parameters rope_scaling",
+       "attention_probs_dropout_prob classifier_dropout directionality "
+       "hidden_dropout_prob lora_adaptations lora_alpha lora_dropout_p "
+       "lora_rank matryoshka_dimensions pooler_fc_size "
+       "pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head "
+       "pooler_type summary_activation summary_first_dropout "
+       "summary_last_dropout summary_type summary_use_proj task_instructions "
+       "truncate_dim"},
       {"marian",
        "d_model=1024 hidden_size max_position_embeddings=1024 "
        "vocab_size=50265 activation_function=gelu scale_embedding=false "

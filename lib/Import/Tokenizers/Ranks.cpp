@@ -104,7 +104,7 @@ static bool splitToken(const std::string &token, uint32_t rank,
   return starts.size() == 3;
 }
 
-static std::string spell(std::string_view bytes) {
+std::string spellBytes(std::string_view bytes) {
   std::string out;
   for (char c : bytes) {
     unsigned b = static_cast<unsigned char>(c);
@@ -147,7 +147,7 @@ bool convertRanks(std::string_view text, std::string &json,
   size_t lookups = 0;
   for (const auto &[rank, bytes] : tokens) {
     vocab += vocab.empty() ? "" : ",";
-    runtime::appendJsonString(vocab, spell(bytes));
+    runtime::appendJsonString(vocab, spellBytes(bytes));
     vocab += ":" + std::to_string(rank);
     size_t cut;
     if (lookups > maxLookups)
@@ -156,9 +156,9 @@ bool convertRanks(std::string_view text, std::string &json,
     if (bytes.size() < 2 || !splitToken(bytes, rank, ranks, cut, lookups))
       continue;
     merges += merges.empty() ? "[" : ",[";
-    runtime::appendJsonString(merges, spell(bytes.substr(0, cut)));
+    runtime::appendJsonString(merges, spellBytes(bytes.substr(0, cut)));
     merges += ",";
-    runtime::appendJsonString(merges, spell(bytes.substr(cut)));
+    runtime::appendJsonString(merges, spellBytes(bytes.substr(cut)));
     merges += "]";
   }
   std::string pattern;

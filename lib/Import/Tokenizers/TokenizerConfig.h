@@ -19,6 +19,17 @@ namespace attune {
 /// Changes the text of a sound tokenizer.json as tokenizer_config.json says.
 void applyTokenizerConfig(const runtime::JsonValue &config, std::string &json);
 
+/// Bytes as the characters that byte-level tokenizers write them as.
+std::string spellBytes(std::string_view bytes);
+
+/// Whether the text is RWKV's World vocabulary: on each line an id, a token as
+/// Python writes it, and how many bytes it has.
+bool looksLikeWorld(std::string_view text);
+/// Turns it into a tokenizer.json: of the tokens that a text begins with the
+/// longest is its first.
+bool convertWorld(std::string_view text, std::string &json,
+                  runtime::Error &error);
+
 /// Whether the text is tiktoken's: a token in base64 and its rank on each line.
 bool looksLikeRanks(std::string_view text);
 /// Turns it into a tokenizer.json. The file has no pattern: up to 190,000

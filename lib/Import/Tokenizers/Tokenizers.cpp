@@ -50,13 +50,16 @@ std::string findTokenizerFile(const std::string &path) {
       continue;
     return file.string();
   }
-  std::vector<std::string> ranks;
-  for (const auto &entry :
-       fs::directory_iterator(folder.empty() ? fs::path(".") : folder, ignored))
-    if (endsWith(entry.path().filename().string(), ".tiktoken"))
-      ranks.push_back(entry.path().string());
-  std::sort(ranks.begin(), ranks.end());
-  return ranks.empty() ? "" : ranks.front();
+  std::vector<std::string> others;
+  for (const auto &entry : fs::directory_iterator(
+           folder.empty() ? fs::path(".") : folder, ignored)) {
+    std::string name = entry.path().filename().string();
+    if (endsWith(name, ".tiktoken") ||
+        (name.rfind("rwkv_vocab", 0) == 0 && endsWith(name, ".txt")))
+      others.push_back(entry.path().string());
+  }
+  std::sort(others.begin(), others.end());
+  return others.empty() ? "" : others.front();
 }
 
 static SourceLocation locate(const std::shared_ptr<const SourceFile> &file,
@@ -225,6 +228,8 @@ convert(const std::string &path, const std::shared_ptr<const SourceFile> &file,
                : std::nullopt;
   else if (isJson)
     return file->text;
+  else if (looksLikeWorld(file->text))
+    good = convertWorld(file->text, json, error);
   else if (looksLikeRanks(file->text))
     good = convertRanks(file->text, json, error);
   else if (endsWith(name, ".model"))

@@ -32,7 +32,10 @@ void LayerParser::parse(const Object &object, size_t index) {
     layer.op = parseAttention(*options, Place::Alone);
   } else if (auto options = object.object("ffn")) {
     needWidth(*options);
-    layer.op = parseFFN(*options);
+    FFN ffn = parseFFN(*options);
+    if (ffn.shift)
+      options->error("shift", "belongs to the feed-forward layer of a block");
+    layer.op = ffn;
   } else if (auto options = object.object("moe")) {
     needWidth(*options);
     layer.op = parseMoE(*options);
@@ -392,6 +395,10 @@ FFN LayerParser::parseFFN(const Object &object) {
   ffn.activation = object.choice("activation", Activation::Gelu);
   ffn.gated = object.boolean("gated", false);
   ffn.bias = object.boolean("bias", true);
+  ffn.shift = object.boolean("shift", false);
+  if (ffn.shift && (ffn.gated || ffn.bias))
+    object.error("shift", "belongs to a feed-forward layer that is not gated "
+                          "and has no biases");
   return ffn;
 }
 
@@ -510,6 +517,8 @@ Block LayerParser::parseBlock(const Object &object) {
   }
   if (auto rule = object.object("delta_rule"))
     block.deltaRule = parseDeltaRule(*rule);
+  if (auto mix = object.object("time_mix"))
+    block.timeMix = parseTimeMix(*mix);
   if (auto cross = object.object("cross"))
     block.cross = parseAttention(*cross, Place::Cross);
   if (auto ffn = object.object("ffn"))
@@ -526,7 +535,8 @@ Block LayerParser::parseBlock(const Object &object) {
   if (object.has("ffn") && object.has("moe"))
     object.error("moe", "takes the place of 'ffn'; a block has one of them");
   const char *mixer = nullptr;
-  for (const char *key : {"attention", "mamba", "short_conv", "delta_rule"}) {
+  for (const char *key :
+       {"attention", "mamba", "short_conv", "delta_rule", "time_mix"}) {
     if (!object.has(key))
       continue;
     bool beside = key == std::string("mamba") && object.has("attention");
@@ -538,7 +548,7 @@ Block LayerParser::parseBlock(const Object &object) {
   if (!mixer && !object.has("cross") && !object.has("ffn") &&
       !object.has("moe"))
     object.error("block has no sublayer; give it attention, mamba, short_conv, "
-                 "delta_rule, cross, ffn or moe");
+                 "delta_rule, time_mix, cross, ffn or moe");
   if (block.placement == Placement::Parallel) {
     if (object.has("cross"))
       object.error("cross", "cannot be in a parallel block, which runs "

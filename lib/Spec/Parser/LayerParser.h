@@ -106,6 +106,7 @@ private:
   Scan parseScan(const Object &object);
   Mamba parseMamba(const Object &object);
   DeltaRule parseDeltaRule(const Object &object);
+  TimeMix parseTimeMix(const Object &object);
   void parseHeads(const Object &object, Mamba &mamba);
   ScanStep parseStep(const Object &object, bool inLoop);
   ScanCell parseCell(const Object &object);
@@ -127,6 +128,8 @@ private:
   Stream &stream;
   Known width; ///< channels now; 0 without a [batch, tokens, width] stream
   bool pooled; ///< the stream is [batch, width] now
+  /// Channels of the values of the last time_mix without value_rank.
+  Known firstValues;
   bool grid = false; ///< the tokens are the places of an image
   /// The tokens are those of chunks, or chunks at the same place of theirs.
   enum class Chunks { None, Cut, Swapped } chunks = Chunks::None;

@@ -102,4 +102,43 @@ DeltaRule LayerParser::parseDeltaRule(const Object &object) {
   return rule;
 }
 
+TimeMix LayerParser::parseTimeMix(const Object &object) {
+  TimeMix mix;
+  mix.location = object.getLocation();
+  mix.heads = object.integer("heads", std::nullopt).value_or(1);
+  Known share;
+  if (width && *width % mix.heads == 0)
+    share = *width / mix.heads;
+  else if (width && !object.has("key_dim"))
+    object.error("heads", std::to_string(mix.heads) + " heads do not divide " +
+                              "the " + std::to_string(*width) +
+                              " channels; give key_dim");
+  mix.keyDim = object.integer("key_dim", share).value_or(0);
+  Known same = mix.keyDim ? Known(mix.keyDim) : std::nullopt;
+  mix.valueDim = object.integer("value_dim", same).value_or(0);
+  mix.decayRank = object.integer("decay_rank", std::nullopt).value_or(0);
+  mix.rateRank = object.integer("rate_rank", std::nullopt).value_or(0);
+  mix.gateRank = object.integer("gate_rank", std::nullopt).value_or(0);
+  if (object.get("value_rank")) {
+    mix.valueRank = object.integer("value_rank", std::nullopt).value_or(0);
+    if (!firstValues)
+      object.error("value_rank", "there is no block before this one with a "
+                                 "time_mix without value_rank");
+    else if (*firstValues != mix.heads * mix.valueDim)
+      object.error("value_rank", "mixes the values with " +
+                                     std::to_string(*firstValues) +
+                                     " channels of a block before");
+  } else {
+    firstValues = mix.heads * mix.valueDim;
+  }
+  mix.eps = object.number("eps", mix.eps);
+  if (mix.eps <= 0)
+    object.error("eps", "must be greater than 0");
+  if (auto norm = object.object("norm"))
+    mix.norm = parseNorm(*norm, std::nullopt, NormKind::LayerNorm);
+  else
+    mix.norm.location = mix.location;
+  return mix;
+}
+
 } // namespace attune::spec

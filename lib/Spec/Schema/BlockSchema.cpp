@@ -18,6 +18,9 @@ const ObjectType &ffnType() {
           {"activation", activation(), "default gelu"},
           {"gated", boolean(), "default false"},
           {"bias", boolean(), "on every projection; default true"},
+          {"shift", boolean(),
+           "neither gated nor with biases: reads each token mixed with the one "
+           "before, channel by channel (RWKV); default false"},
       },
       {},
       {}};
@@ -28,8 +31,8 @@ const ObjectType &blockType() {
   static const ObjectType type{
       "block",
       "Sublayers with norms and residual connections: attention, mamba, "
-      "short_conv or delta_rule, then cross-attention, then ffn or moe, each "
-      "if given.",
+      "short_conv, delta_rule or time_mix, then cross-attention, then ffn or "
+      "moe, each if given.",
       {
           {"placement", choice({"pre", "post", "peri", "parallel", "branch"}),
            "norms before each sublayer, after each residual sum, before and "
@@ -53,6 +56,8 @@ const ObjectType &blockType() {
            "short convolution, in place of attention"},
           {"delta_rule", object(deltaRuleType()),
            "gated delta rule, in place of attention"},
+          {"time_mix", object(timeMixType()),
+           "time mixing of RWKV-7, in place of attention"},
           {"cross", object(attentionType()),
            "cross-attention to the stream 'source'"},
           {"ffn", object(ffnType()), "feed-forward"},

@@ -205,6 +205,41 @@ const ObjectType &deltaRuleType() {
   return type;
 }
 
+const ObjectType &timeMixType() {
+  static const ObjectType type{
+      "time_mix",
+      "The time mixing of RWKV-7: projections of each token mixed with the one "
+      "before; a memory for each head, whose channels fade at rates of their "
+      "own and in which one key's value is replaced; each head's result "
+      "normed, plus what the token itself gives, times a gate, and projected "
+      "back.",
+      {
+          {"heads", integer(1), "each with a memory", true},
+          {"key_dim", integer(1, 512),
+           "channels of a key head; default the stream's / 'heads'"},
+          {"value_dim", integer(1),
+           "channels of a value head; default 'key_dim'"},
+          {"decay_rank", integer(1), "width that the decays go through", true},
+          {"rate_rank", integer(1),
+           "width that the rates go through by which values are replaced",
+           true},
+          {"gate_rank", integer(1), "width that the gate goes through", true},
+          {"value_rank", integer(1),
+           "width that goes through what values are mixed by with those of the "
+           "last block before that has no value_rank; default none, which "
+           "mixes nothing"},
+          {"eps", number(),
+           "of the norms that the keys of what is replaced are divided by; "
+           "default 1e-12"},
+          {"norm", object(normType()),
+           "of each head's result, with weights of its own; default a "
+           "layer_norm"},
+      },
+      {},
+      {}};
+  return type;
+}
+
 const ObjectType &mambaType() {
   static const ObjectType type{
       "mamba",

@@ -514,10 +514,10 @@ static std::vector<const ObjectType *> &allObjectTypes() {
       &scanLinearType(),   &scanMeanType(),     &scanStepType(),
       &scanType(),         &mambaType(),        &outNormType(),
       &shortConvType(),    &deltaRuleType(),    &queryGrowthType(),
-      &modulationType(),   &timestepType(),     &chunkType(),
-      &swapType(),         &overlapAddType(),   &weightSourceType(),
-      &layerType(),        &inputType(),        &streamType(),
-      &samplingType(),     &generationType()};
+      &timeMixType(),      &modulationType(),   &timestepType(),
+      &chunkType(),        &swapType(),         &overlapAddType(),
+      &weightSourceType(), &layerType(),        &inputType(),
+      &streamType(),       &samplingType(),     &generationType()};
   return types;
 }
 

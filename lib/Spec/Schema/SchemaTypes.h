@@ -123,6 +123,7 @@ const ObjectType &mambaType();
 const ObjectType &outNormType();
 const ObjectType &shortConvType();
 const ObjectType &deltaRuleType();
+const ObjectType &timeMixType();
 
 } // namespace attune::spec
 

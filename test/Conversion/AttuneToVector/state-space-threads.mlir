@@ -41,3 +41,20 @@ func.func @delta(%q: tensor<?x?x6xf32>, %v: tensor<?x?x12xf32>, %d: tensor<?x?x4
     : tensor<?x?x6xf32>, tensor<?x?x12xf32>, tensor<?x?x4xf32>, tensor<4xf32> -> tensor<?x?x12xf32>, tensor<?x3x12xf32>
   return %y, %l : tensor<?x?x12xf32>, tensor<?x3x12xf32>
 }
+
+// -----
+
+// A memory of a generalized delta rule in registers: three asks, then for each
+// state what is put in its place.
+// CHECK-LABEL: @generalized(
+// CHECK:         scf.forall (%{{.+}}, %{{.+}}) in (%{{.+}}, 12)
+// CHECK:           scf.for {{.+}} -> (tensor<1x?x1xf32>, tensor<1x?x1xf32>, vector<1xf32>, vector<1xf32>, vector<1xf32>)
+// CHECK-COUNT-3:     vector.fma
+// CHECK-COUNT-3:     math.exp
+// CHECK-NOT:         scf.for
+// CHECK:           scf.forall.in_parallel
+func.func @generalized(%q: tensor<?x?x12xf32>, %v: tensor<?x?x12xf32>, %u: tensor<12xf32>) -> (tensor<?x?x12xf32>, tensor<?x3x12xf32>, tensor<?x?x12xf32>) {
+  %y, %l, %o = attune.generalized_delta_rule %q, %q, %v decay %q, remove %q, replace %q, bonus %u
+    : tensor<?x?x12xf32>, tensor<?x?x12xf32>, tensor<12xf32> -> tensor<?x3x12xf32>
+  return %y, %l, %o : tensor<?x?x12xf32>, tensor<?x3x12xf32>, tensor<?x?x12xf32>
+}

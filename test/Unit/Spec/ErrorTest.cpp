@@ -358,7 +358,7 @@ TEST(LayerErrors, BareAttention) {
 TEST(LayerErrors, Kinds) {
   EXPECT_EQ(layerErrors(R"({"block": {}})"),
             "/layers/0/block: block has no sublayer; give it attention, "
-            "mamba, short_conv, delta_rule, cross, ffn or moe");
+            "mamba, short_conv, delta_rule, time_mix, cross, ffn or moe");
   EXPECT_EQ(layerErrors(R"({"block": {"placement": "parallel",
                             "ffn": {"width": 4}}})"),
             "/layers/0/block/placement: a parallel block needs attention and "

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Rope.h"
 #include "EncoderBuilder.h"
 
 namespace attune::hf {
@@ -26,13 +27,20 @@ namespace {
 /// Shared by the whole family.
 struct Bert {
   Bert(ImportContext &context, const char *name, const char *ownPrefix,
-       const EncoderSizes &defaults)
+       const EncoderSizes &defaults, const std::string &positions = "absolute")
       : builder(context, name), config(context.config) {
     sizes = readEncoderSizes(config, defaults, "gelu");
     prefix = context.prefixFor(ownPrefix, "embeddings.word_embeddings.weight");
-    if (config.text("position_embedding_type", "absolute") != "absolute")
+    std::string found = config.text("position_embedding_type", positions);
+    if (found != positions) {
+      config.ignore({"rotary_emb_base"});
       config.error("position_embedding_type",
-                   "only \"absolute\" positions are supported");
+                   "only " + quote(positions) + " positions are supported" +
+                       (found == "rotary"
+                            ? "; Jina's embeddings are read in the form of "
+                              "transformers' own class (jina-embeddings-v3-hf)"
+                            : ""));
+    }
     config.mustBeFalse("is_decoder", "decoders of this type are not supported");
     config.mustBeFalse("add_cross_attention",
                        "cross-attention in this type is not supported");
@@ -80,6 +88,58 @@ struct Bert {
                   encoderBlock(sizes, Placement::Post), blockTensors);
     builder.finish("encoder", "input_ids", std::move(stream));
     builder.output("last_hidden_state", last);
+  }
+
+  /// Without a table of positions: queries and keys turn.
+  void rotaryEncoder() {
+    vocab = config.integer("vocab_size", 250002);
+    int64_t length = config.integer("max_position_embeddings", 8194);
+    int64_t types = config.integer("type_vocab_size", 1);
+    Block block = encoderBlock(sizes, Placement::Post);
+    RopeDefaults defaults;
+    defaults.theta = 20000;
+    std::optional<RopeSettings> rope =
+        readRope(config, block.attention->headDim, length, defaults);
+    if (config.hasErrors() || !rope)
+      return;
+    block.attention->rope = rope->rope;
+    builder.model.context = rope->context;
+    builder.idsInput("input_ids");
+    builder.idsInput("token_type_ids", "batch", "zeros");
+    StreamBuilder stream(config, prefix);
+    stream.embedding("embeddings.word_embeddings", vocab, sizes.width);
+    stream.add("embeddings.token_type_embeddings", "type_vocab_size",
+               Embedding{types, sizes.width, 1, "token_type_ids"});
+    stream.norm("embeddings.LayerNorm", norm);
+    stream.blocks("layers.{i}", "num_hidden_layers", sizes.layers, block,
+                  {{"attention.q", "self_attn.q_proj"},
+                   {"attention.k", "self_attn.k_proj"},
+                   {"attention.v", "self_attn.v_proj"},
+                   {"attention.o", "self_attn.o_proj"},
+                   {"norm1", "post_attention_layernorm"},
+                   {"ffn.up", "mlp.fc1"},
+                   {"ffn.down", "mlp.fc2"},
+                   {"norm2", "post_mlp_layernorm"}});
+    builder.finish("encoder", "input_ids", std::move(stream));
+    builder.output("last_hidden_state", prefix + "layers.{i}");
+  }
+
+  /// The heads of RoBERTa's classes.
+  std::optional<Model> robertaHeads() {
+    if (config.hasErrors())
+      return std::nullopt;
+    if (builder.is("ForMaskedLM"))
+      maskedHead("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder",
+                 "lm_head.bias", sizes.width, Activation::Gelu);
+    else if (builder.is("ForSequenceClassification"))
+      sequenceHead(Activation::Tanh);
+    else if (builder.is("ForTokenClassification"))
+      builder.classifier("encoder", "classifier", sizes.width);
+    else if (builder.is("ForQuestionAnswering"))
+      builder.questionAnswering(sizes.width);
+    else
+      builder.pooler(prefix + "pooler.dense", sizes.width, true);
+    return builder.take();
   }
 
   /// Dense, activation, norm and the table of embeddings with a bias of its
@@ -162,23 +222,22 @@ std::optional<Model> importBert(ImportContext &context) {
 
 std::optional<Model> importRoberta(ImportContext &context) {
   Bert bert(context, "roberta", "roberta.", base);
-  EncoderBuilder &builder = bert.builder;
   std::vector<int64_t> pads = bert.config.ids("pad_token_id");
   bert.encoder(50265, bert.sizes.width, pads.empty() ? 1 : pads.front());
-  if (bert.config.hasErrors())
-    return std::nullopt;
-  if (builder.is("ForMaskedLM"))
-    bert.maskedHead("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder",
-                    "lm_head.bias", bert.sizes.width, Activation::Gelu);
-  else if (builder.is("ForSequenceClassification"))
-    bert.sequenceHead(Activation::Tanh);
-  else if (builder.is("ForTokenClassification"))
-    builder.classifier("encoder", "classifier", bert.sizes.width);
-  else if (builder.is("ForQuestionAnswering"))
-    builder.questionAnswering(bert.sizes.width);
-  else
-    builder.pooler(bert.prefix + "pooler.dense", bert.sizes.width, true);
-  return builder.take();
+  return bert.robertaHeads();
+}
+
+/// Jina embeddings 3 in transformers' own class. Its adapters for tasks are
+/// folders of PEFT beside it.
+std::optional<Model> importJinaV3(ImportContext &context) {
+  Bert bert(context, "jina_embeddings_v3", "roberta.",
+            {1024, 16, 24, 4096, 1e-5, Activation::Gelu}, "rotary");
+  bert.rotaryEncoder();
+  // What the adapters were trained with, and what is said before texts.
+  context.config.ignore({"lora_adaptations", "lora_alpha", "lora_dropout_p",
+                         "lora_rank", "matryoshka_dimensions",
+                         "task_instructions", "truncate_dim"});
+  return bert.robertaHeads();
 }
 
 std::optional<Model> importElectra(ImportContext &context) {
