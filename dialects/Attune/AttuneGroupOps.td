@@ -144,8 +144,9 @@ def Attune_ExpertTasksIntoOp : Attune_GroupOp<"expert_tasks_into"> {
     without knowing how many blocks the others have.
 
     Nothing is computed but numbers of rows.
-    `tasks` has `floor(T A / rows) + experts` rows. Experts are numbers below
-    `experts`; nothing checks that.
+    `tasks` has `floor(T A / rows) + experts` rows. A slot of an expert beyond
+    `experts`, which is another rank's, has no place; entries left over have 0
+    rows.
 
     Source: a counting sort; blocks of a permuted input as in MegaBlocks (Gale et
     al. 2022).

@@ -255,8 +255,10 @@ void buildKernelsPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   insert(pm, options, "after-bufferization");
   // A GPU's kernels are outlined when blocks of threads have their work.
-  if (options.target.tilesInParallel())
+  if (options.target.tilesInParallel()) {
     pm.addPass(createConvertAttuneViewsToMemRef());
+    pm.addPass(createSplitExchanges());
+  }
   options.backend->addBufferPasses(pm, options.target);
   pm.addPass(createCopiesToLoops());
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToParallelLoopsPass());
@@ -275,6 +277,9 @@ void buildVectorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     pm.addPass(createConvertAttuneViewsToMemRef());
     expandTiles(pm, options.target);
   }
+  ConvertAttuneMeshToCallsOptions mesh;
+  mesh.device = options.target.tilesInParallel();
+  pm.addPass(createConvertAttuneMeshToCalls(mesh));
   options.backend->addThreadPasses(pm, options.target);
   // Kernels of a GPU are in modules of their own here.
   pm.addPass(createCanonicalizerPass());

@@ -98,9 +98,6 @@ bool CompiledModel::joinRanks(const OpenOptions &options, Error &error) {
   if (!mesh)
     return false;
   bool good = openWeights(options, error);
-  if (!good && (mesh->rank() || mesh->group()))
-    std::fprintf(stderr, "%s: error: %s\n", mesh->name().c_str(),
-                 error.message.c_str());
   // The file's layout, or what the code reads if the file does not tell.
   std::string layout = blob->layout() + modelInfo.weightsLayout;
   uint64_t fingerprint = 0xcbf29ce484222325u; // FNV-1a
@@ -111,7 +108,7 @@ bool CompiledModel::joinRanks(const OpenOptions &options, Error &error) {
   };
   add(layout);
   add({descriptor->metadata, descriptor->metadata_size});
-  if (!mesh->agree(good, fingerprint, error))
+  if (!agree(good, fingerprint, error))
     return false;
   calls.reset(new MeshCalls(*mesh, *this, options.checkRanks));
   return true;
@@ -127,6 +124,41 @@ void CompiledModel::collect(int group, std::string &bytes) {
 void CompiledModel::endGroups(const Error &error) {
   if (numGroups() > 1)
     mesh->abort(error.message, error.code ? error.code : ExitInternalError);
+}
+
+bool CompiledModel::agree(bool good, uint64_t fingerprint, Error &error) {
+  if (!good && (mesh->rank() || mesh->group()))
+    std::fprintf(stderr, "%s: error: %s\n", mesh->name().c_str(),
+                 error.message.c_str());
+  return mesh->agree(good, fingerprint, error);
+}
+
+bool CompiledModel::uploadWeights(Error &error) {
+  return gpu->allocate(blob->size(), "the model's weights", gpu->weights,
+                       error) &&
+         gpu->upload(gpu->weights, blob->data(), blob->size(), error);
+}
+
+bool CompiledModel::openDevice(const OpenOptions &options, Error &error) {
+  LaunchedRank launched;
+  if (mesh)
+    launched = LaunchedRank::read();
+  int number = launched.rankOfHost >= 0 ? launched.rankOfHost
+                                        : std::max(launched.rank, 0);
+  gpu =
+      CudaDevice::open(*descriptor->device, number, options.memoryLimit, error);
+  // Groups of one rank have nobody to exchange with.
+  bool shares = mesh && mesh->size() > 1;
+  bool good =
+      gpu && (!shares || gpu->findRanks(*mesh, error)) && uploadWeights(error);
+  if (!mesh)
+    return good;
+  // NCCL would wait for a rank without a GPU.
+  if (agree(good, 0, error) &&
+      (!shares || agree(gpu->joinRanks(error), 0, error)))
+    return true;
+  calls.reset();
+  return false;
 }
 
 bool CompiledModel::follows() const { return calls && !calls->leads(); }
@@ -180,14 +212,7 @@ CompiledModel::open(const attune_model_descriptor *descriptor,
       ThreadTeam::create(code ? 1 : given.threads, options.memoryLimit, error);
   if (!model->threads)
     return nullptr;
-  if (!code)
-    return model;
-  const WeightsBlob &blob = *model->blob;
-  model->gpu = CudaDevice::open(*code, options.memoryLimit, error);
-  if (!model->gpu ||
-      !model->gpu->allocate(blob.size(), "the model's weights",
-                            model->gpu->weights, error) ||
-      !model->gpu->upload(model->gpu->weights, blob.data(), blob.size(), error))
+  if (code && !model->openDevice(options, error))
     return nullptr;
   return model;
 }
@@ -264,9 +289,10 @@ bool Buffer::reserve(uint64_t bytes) {
 
 bool CompiledModel::copy(uint8_t *to, const uint8_t *from, uint64_t bytes,
                          Error &error) {
-  if (gpu)
-    return gpu->copy(to, from, bytes, error);
-  std::memcpy(to, from, bytes);
+  if (!gpu)
+    std::memcpy(to, from, bytes);
+  else if (!gpu->copy(to, from, bytes, error))
+    return false;
   if (MeshCalls *ranks = ranksToTell())
     ranks->copy(to, from, bytes);
   return true;
@@ -274,24 +300,32 @@ bool CompiledModel::copy(uint8_t *to, const uint8_t *from, uint64_t bytes,
 
 bool CompiledModel::exchange(uint8_t *a, uint8_t *b, uint64_t bytes,
                              Error &error) {
-  if (!gpu) {
-    std::swap_ranges(a, a + bytes, b);
-    if (MeshCalls *ranks = ranksToTell())
-      ranks->exchange(a, b, bytes);
-    return true;
-  }
-  uint64_t most = std::min<uint64_t>(bytes, 16 << 20);
-  ModelMemory spare;
-  if (bytes > 0 && !spare.reserve(*this, most, "exchanged sequences", error))
+  if (!exchangeHere(a, b, bytes, error))
     return false;
-  for (uint64_t at = 0, part; at < bytes; at += part) {
-    part = std::min(most, bytes - at);
-    if (!gpu->copy(spare.data(), a + at, part, error) ||
-        !gpu->copy(a + at, b + at, part, error) ||
-        !gpu->copy(b + at, spare.data(), part, error))
-      return false;
-  }
+  if (MeshCalls *ranks = ranksToTell())
+    ranks->exchange(a, b, bytes);
   return true;
+}
+
+bool CompiledModel::exchangeHere(uint8_t *a, uint8_t *b, uint64_t bytes,
+                                 Error &error) {
+  if (!gpu)
+    std::swap_ranges(a, a + bytes, b);
+  if (!gpu || bytes == 0)
+    return true;
+  uint64_t most = std::min<uint64_t>(bytes, 16 << 20);
+  void *spare = nullptr;
+  if (!gpu->allocate(most, "exchanged sequences", spare, error))
+    return false;
+  bool done = true;
+  for (uint64_t at = 0, part; at < bytes && done; at += part) {
+    part = std::min(most, bytes - at);
+    done = gpu->copy(spare, a + at, part, error) &&
+           gpu->copy(a + at, b + at, part, error) &&
+           gpu->copy(b + at, spare, part, error);
+  }
+  gpu->release(spare);
+  return done;
 }
 
 bool CompiledModel::read(void *to, const uint8_t *from, uint64_t bytes,
@@ -311,8 +345,8 @@ bool CompiledModel::write(uint8_t *to, const void *from, uint64_t bytes,
 }
 
 ModelMemory::~ModelMemory() {
-  if (ranks && host.data())
-    ranks->release(host.data());
+  if (ranks && data())
+    ranks->release(data());
   if (onDevice)
     device->release(onDevice);
 }
@@ -327,20 +361,19 @@ void ModelMemory::swap(ModelMemory &other) {
 bool ModelMemory::reserve(CompiledModel &model, uint64_t bytes,
                           const char *what, Error &error) {
   device = model.device();
-  if (!device) {
-    if (!host.reserve(bytes))
-      return error.set(ExitResourceLimit, std::string(what) + " need " +
-                                              std::to_string(bytes) +
-                                              " bytes of memory");
-    ranks = model.ranksToTell();
-    if (ranks)
-      ranks->reserve(host.data(), bytes);
-    return true;
+  if (device) {
+    void *address = nullptr;
+    if (!device->allocate(bytes, what, address, error))
+      return false;
+    onDevice = static_cast<uint8_t *>(address);
+  } else if (!host.reserve(bytes)) {
+    return error.set(ExitResourceLimit, std::string(what) + " need " +
+                                            std::to_string(bytes) +
+                                            " bytes of memory");
   }
-  void *address = nullptr;
-  if (!device->allocate(bytes, what, address, error))
-    return false;
-  onDevice = static_cast<uint8_t *>(address);
+  ranks = model.ranksToTell();
+  if (ranks)
+    ranks->reserve(data(), bytes);
   return true;
 }
 

@@ -334,8 +334,7 @@ def ConvertAttuneViewsToMemRef
   let summary = "Places of weights become arithmetic on their offsets";
   let description = [{
     Needs: nothing; runs when the loops on memory have been looked at.
-    Gives: memref.view in place of attune.weight_view, and calls of the runtime
-    in place of attune.rank, attune.all_reduce and attune.all_gather.
+    Gives: memref.view in place of attune.weight_view.
     Keeps: values.
 
     Before:
@@ -353,9 +352,81 @@ def ConvertAttuneViewsToMemRef
     ```
   }];
   let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"
+  ];
+}
+def ConvertAttuneMeshToCalls
+    : Pass<"convert-attune-mesh-to-calls", "::mlir::ModuleOp"> {
+  let summary = "What ranks exchange becomes calls of the runtime";
+  let description = [{
+    Needs: attune.all_reduce and attune.all_gather on buffers without gaps. With
+    `device` they are what attune-split-exchanges gives.
+    Gives: calls of attune_rt_rank, and of attune_rt_all_reduce and
+    attune_rt_all_gather, or with `device` of attune_rt_device_all_reduce and
+    attune_rt_device_all_gather.
+    Keeps: values.
+
+    Before:
+
+    ```mlir
+    attune.all_reduce %x into %d accumulate : memref<2x64xf32>, memref<2x64xf32>
+    ```
+
+    After:
+
+    ```mlir
+    ... // %x and %d become their addresses
+    call @attune_rt_all_reduce(%xAddress, %dAddress, %c128, %c1)
+      : (i64, i64, i64, i64) -> ()
+    ```
+  }];
+  let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
     "::mlir::memref::MemRefDialect"
   ];
+  let options = [
+    Option<"device", "device", "bool", /*default=*/"false",
+      "The buffers are a GPU's">,
+  ];
+}
+def SplitExchanges
+    : Pass<"attune-split-exchanges", "::mlir::ModuleOp"> {
+  let summary = "What ranks of GPUs exchange becomes what NCCL does";
+  let description = [{
+    NCCL sums buffers into another one, and puts buffers one behind the other.
+
+    Needs: attune.all_reduce and attune.all_gather on buffers.
+    Gives: no attune.all_reduce accumulates, and each attune.all_gather has one
+    dimension. Additions and a copy of columns to their places stand behind them.
+    Keeps: values up to rounding: all ranks' parts are added before the
+    destination's own values are.
+
+    Before:
+
+    ```mlir
+    attune.all_reduce %x into %d accumulate : memref<2x64xf32>, memref<2x64xf32>
+    attune.all_gather %y columns %n into %e : memref<2x8xf32>, memref<2x15xf32>
+    ```
+
+    After, of two ranks:
+
+    ```mlir
+    %sum = memref.alloc() : memref<2x64xf32>
+    attune.all_reduce %x into %sum : memref<2x64xf32>, memref<2x64xf32>
+    linalg.add ins(%d, %sum) outs(%d)
+    %all = memref.alloc(%c32) : memref<?xf32>
+    attune.all_gather %flat columns %c16 into %all : memref<16xf32>, memref<?xf32>
+    scf.parallel (%row, %column) = (%c0, %c0) to (%c2, %min) step (%c1, %c1) {
+      ... // %e[%row, %column] = %all[%column / %n * 16 + %row * 8 + %column % %n]
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [Statistic<"numSplit", "num-split",
+                              "Sums and gathers that were split">];
 }
 
 def ConvertAttuneAttentionToOnline

@@ -122,12 +122,17 @@ private:
   int64_t chosenAdapter = 0;
   std::unique_ptr<WeightsBlob> blob;
   std::unique_ptr<ThreadTeam> threads;
-  std::unique_ptr<CudaDevice> gpu;
   std::unique_ptr<Mesh> mesh; ///< null: one process runs all of the model
+  std::unique_ptr<CudaDevice> gpu;
   std::unique_ptr<MeshCalls> calls;
 
   bool openWeights(const OpenOptions &options, Error &error);
+  bool openDevice(const OpenOptions &options, Error &error);
+  bool uploadWeights(Error &error);
   bool joinRanks(const OpenOptions &options, Error &error);
+  /// Whether all ranks are good so far, and the same.
+  bool agree(bool good, uint64_t fingerprint, Error &error);
+  bool exchangeHere(uint8_t *a, uint8_t *b, uint64_t bytes, Error &error);
 };
 
 /// A tensor that the caller owns.

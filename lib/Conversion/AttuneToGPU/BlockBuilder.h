@@ -174,6 +174,7 @@ public:
   int64_t bits = 0, group = 0; ///< of these, and columns that share a scale
   bool zeros = false;
   mlir::Value tasks, from;
+  bool someElsewhere = false; ///< rows of other ranks' experts are of no task
   mlir::Value numRows, numBatches; ///< rows of a batch, if there are batches
   Activation activation = Activation::Identity;
   bool gated = false, residual = false;
@@ -185,7 +186,7 @@ public:
 
 private:
   /// The row of tasks at a place of their order. The threads of a block look
-  /// for its matrix together.
+  /// for its matrix together, which may be none: -1.
   Group rowOfTasks(BlockBuilder &b, struct BlockLaunch &launch,
                    mlir::Value place);
   void emitFewRows(BlockBuilder &b, mlir::Value thread, int64_t threads,

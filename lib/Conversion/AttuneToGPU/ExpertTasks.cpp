@@ -89,6 +89,9 @@ void emitExpertTasks(KernelBuilder &outer, ExpertTasksIntoOp op) {
   auto entry = [&](Value place) { return b.add(b.div(place, rows), expert); };
   Value firstTask = entry(first),
         endTask = b.add(entry(b.add(first, count)), b.index(1));
+  // Without the slots of other ranks' experts the list is too long.
+  Value isLast = b.less(b.index(op.getExperts() - 2), expert);
+  endTask = b.select(isLast, b.sizeOf(op.getTasks(), 0), endTask);
   b.forLoop(
       b.add(firstTask, thread), endTask, kThreads, {},
       [&](KernelBuilder &k, Value task, ValueRange) {

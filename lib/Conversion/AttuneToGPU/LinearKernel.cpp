@@ -63,6 +63,7 @@ LinearKernel::LinearKernel(KernelBuilder &k, GroupedLinearIntoOp op)
   BlockBuilder b(k);
   if (tasks) {
     numRows = b.sizeOf(dest, 0);
+    someElsewhere = op->getParentOfType<ModuleOp>()->hasAttr("attune.ranks");
     return;
   }
   numBatches = b.sizeOf(dest, 0);
@@ -143,6 +144,11 @@ LinearKernel::Group LinearKernel::rowOfTasks(BlockBuilder &b,
                                              BlockLaunch &launch, Value place) {
   Type i64 = b.b.getI64Type();
   Value found = launch.shared(1, i64), end = b.add(place, b.index(1));
+  if (someElsewhere) {
+    Value none = arith::ConstantIntOp::create(b.b, b.loc, -1, 64);
+    memref::StoreOp::create(b.b, b.loc, none, found, ValueRange{b.index(0)});
+    b.barrier();
+  }
   b.forLoop(launch.thread, b.sizeOf(tasks, 0), kThreads, {},
             [&](KernelBuilder &k, Value task, ValueRange) {
               BlockBuilder b(k);
@@ -230,6 +236,10 @@ void LinearKernel::emitForFewRows(KernelBuilder &outer, int64_t rows) {
   Value number = b.div(launch.block, panels());
   Group group =
       alone ? rowOfTasks(b, launch, number) : groupAt(b, number, height);
+  if (alone && someElsewhere)
+    return b.when(b.less(b.index(-1), group.part), [&](BlockBuilder &b) {
+      emitFewRows(b, launch.thread, threads, shared, panel, group, rows);
+    });
   if (!tasks || alone)
     return emitFewRows(b, launch.thread, threads, shared, panel, group, rows);
   // A task may have more rows; by then the weights are in a cache.

@@ -619,7 +619,9 @@ static ArrayRef<Flag> ownFlags() {
        "Cut the model for N ranks: tp, each with its part of every layer; ep, "
        "each with its share of the experts; or both. With dp, M groups of such "
        "ranks share prompts, batches and windows of a text. The program is "
-       "started with mpirun -n N*M (MPICH or Open MPI)"},
+       "started with mpirun -n N*M (MPICH or Open MPI); ranks of GPUs also "
+       "need "
+       "NCCL"},
       {"mesh", "tp=N,ep=N,dp=M", inspect, applyMesh,
        "Also count what one of N ranks has, computes and sends"},
       {"link", "LATENCY,BANDWIDTH", inspect, applyLink,

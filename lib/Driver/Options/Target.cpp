@@ -320,9 +320,6 @@ static bool checkKernels(const Options &options, std::string &problem) {
 }
 
 std::string driver::findMeshProblem(const Options &options) {
-  if (options.backend && !options.backend->listGpus().empty())
-    return "is for CPUs; for --target=" + options.backend->getName().str() +
-           " ";
   if (options.product && !options.product->executable)
     return "makes executables, which mpirun starts; for --emit=" +
            options.emit + " ";

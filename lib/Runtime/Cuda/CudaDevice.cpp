@@ -7,10 +7,14 @@
 
 #include "CudaDevice.h"
 
+#include "../Mesh/Nccl.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <iterator>
+#include <sched.h>
 
 namespace attune::runtime {
 
@@ -68,6 +72,10 @@ std::string advise(int capability) {
 bool CudaDevice::failed(CudaResult result, const char *doing, Error &error) {
   if (result == 0)
     return false;
+  if (result == CudaExchangeFailed) {
+    error = ranks->problem();
+    return true;
+  }
   if (result == CudaOutOfMemory) {
     // Contexts, code and the stacks of kernels take some as well.
     size_t free = 0, total = 0;
@@ -88,17 +96,20 @@ bool CudaDevice::failed(CudaResult result, const char *doing, Error &error) {
 // Opening
 //===----------------------------------------------------------------------===//
 
+CudaDevice::CudaDevice() : graphs(driver, kernels) {}
+
 std::unique_ptr<CudaDevice> CudaDevice::open(const attune_device_code &code,
-                                             uint64_t frameLimit,
+                                             int number, uint64_t frameLimit,
                                              Error &error) {
   std::unique_ptr<CudaDevice> device(new CudaDevice());
   device->frameLimit = frameLimit ? frameLimit : UINT64_MAX;
-  if (!device->driver.load(error) || !device->start(code, error))
+  if (!device->driver.load(error) || !device->start(code, number, error))
     return nullptr;
   return device;
 }
 
-bool CudaDevice::start(const attune_device_code &code, Error &error) {
+bool CudaDevice::start(const attune_device_code &code, int number,
+                       Error &error) {
   CudaResult result = driver.init(0);
   int count = 0;
   if (result == 0)
@@ -107,7 +118,7 @@ bool CudaDevice::start(const attune_device_code &code, Error &error) {
     return error.badInput("this model runs on an NVIDIA GPU, but this machine "
                           "has none that the driver shows");
   if (failed(result, "starting", error) ||
-      failed(driver.deviceGet(&ordinal, 0), "starting", error))
+      failed(driver.deviceGet(&ordinal, number % count), "starting", error))
     return false;
   char text[256] = "";
   driver.deviceGetName(text, sizeof(text) - 1, ordinal);
@@ -181,10 +192,27 @@ bool CudaDevice::loadCode(const attune_device_code &code, Error &error) {
   return true;
 }
 
+bool CudaDevice::findRanks(Mesh &mesh, Error &error) {
+  ranks = Nccl::load(mesh, error);
+  return ranks != nullptr;
+}
+
+bool CudaDevice::joinRanks(Error &error) {
+  driver.contextSetCurrent(context);
+  graphs.join(ranks.get());
+  return ranks->join(error);
+}
+
 CudaDevice::~CudaDevice() {
   if (!context)
     return;
   driver.contextSetCurrent(context);
+  if (ranks) {
+    // NCCL waits for what graphs have of it.
+    driver.streamSynchronize(stream);
+    graphs.clear();
+    ranks.reset();
+  }
   if (stream) {
     driver.streamSynchronize(stream);
     driver.streamDestroy(stream);
@@ -325,6 +353,9 @@ void CudaDevice::resetArena() {
     chunk.used = 0;
   if (chunks.size() < 2)
     return;
+  // NCCL may have made what graphs exchange known to other GPUs.
+  if (ranks)
+    graphs.clear();
   uint64_t size = 0;
   for (Chunk &chunk : chunks) {
     size += chunk.size;
@@ -405,6 +436,9 @@ bool CudaDevice::copyOutputs(const EntryInfo &entry, void **args,
       small.push_back({to, staged + stagedUse, bytes});
       to = staged + stagedUse;
       stagedUse += bytes;
+    } else if (ranks && !wait(error)) {
+      // The copy itself would wait.
+      return false;
     }
     if (bytes &&
         failed(driver.copyToHost(to, static_cast<CudaAddress>(words[i][1]),
@@ -412,7 +446,7 @@ bool CudaDevice::copyOutputs(const EntryInfo &entry, void **args,
                "copying from it", error))
       return false;
   }
-  if (failed(driver.streamSynchronize(stream), "running the model", error))
+  if (!wait(error))
     return false;
   for (const Staged &one : small)
     std::memcpy(one.to, one.from, one.bytes);
@@ -509,7 +543,7 @@ bool CudaDevice::run(attune_entry_fn function, const EntryInfo &entry,
   bool started = false;
   if (setjmp(home) == 0) {
     if (copyArguments(entry, args, problem)) {
-      if (ready) {
+      if (ready && graphs.agreeOnPrepared()) {
         started =
             !failed(graphs.startPrepared(stream), "starting a kernel", problem);
       } else {
@@ -523,7 +557,9 @@ bool CudaDevice::run(attune_entry_fn function, const EntryInfo &entry,
     done = copyOutputs(entry, args, problem);
   }
   if (!done) {
-    driver.streamSynchronize(stream);
+    // Where other ranks do not come, what was started has no end.
+    if (!ranks)
+      driver.streamSynchronize(stream);
     error = problem;
   }
   resetArena();
@@ -548,10 +584,46 @@ void CudaDevice::launch(int64_t kernel, const unsigned (&sizes)[6],
   work.add(kernel, sizes, static_cast<unsigned>(shared), words, count);
 }
 
+void CudaDevice::exchange(CudaLaunches::Exchange kind, int64_t from, int64_t to,
+                          int64_t count) {
+  if (count > 0)
+    work.exchange(kind, static_cast<uint64_t>(from), static_cast<uint64_t>(to),
+                  static_cast<uint64_t>(count));
+}
+
+static double now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
+}
+
+bool CudaDevice::wait(Error &error) {
+  if (!ranks)
+    return !failed(driver.streamSynchronize(stream), "running the model",
+                   error);
+  double begin = 0;
+  for (uint64_t turn = 0;; ++turn) {
+    CudaResult result = driver.streamQuery(stream);
+    if (result != CudaNotReady)
+      return !failed(result, "running the model", error);
+    if (turn < 64)
+      continue;
+    // A thread of NCCL may need this core.
+    sched_yield();
+    if (turn % 256 != 0)
+      continue;
+    double time = now();
+    if (begin == 0)
+      begin = time;
+    if (!ranks->check(time - begin, error))
+      return false;
+  }
+}
+
 bool CudaDevice::start(Error &error) {
   size_t at = 0;
   bool bad = failed(graphs.start(work, stream, at), "starting a kernel", error);
-  if (bad)
+  if (bad && !work.launches[at].isExchange())
     error.message +=
         std::string(" in ") + code->kernels[work.launches[at].kernel];
   work.clear();
@@ -605,7 +677,7 @@ uint64_t CudaDevice::read(const void *address, int64_t bytes) {
   // While a call is only prepared, the value is not known.
   if (preparing)
     leave();
-  if (!start(problem) ||
+  if (!start(problem) || (ranks && !wait(problem)) ||
       failed(driver.copyToHost(&word, reinterpret_cast<CudaAddress>(address),
                                static_cast<size_t>(bytes), stream),
              "copying from it", problem) ||
@@ -649,6 +721,14 @@ int64_t attune_rt_tensor_map(int64_t address, int64_t elementBytes,
 
 int64_t attune_rt_device_read(const void *address, int64_t bytes) {
   return static_cast<int64_t>(current->read(address, bytes));
+}
+
+void attune_rt_device_all_reduce(int64_t input, int64_t dest, int64_t count) {
+  current->exchange(CudaLaunches::Sum, input, dest, count);
+}
+
+void attune_rt_device_all_gather(int64_t input, int64_t dest, int64_t count) {
+  current->exchange(CudaLaunches::Gather, input, dest, count);
 }
 
 void *attune_rt_device_push(int64_t bytes) { return current->push(bytes); }

@@ -40,13 +40,21 @@ struct TensorMapKey {
       batches, batchStride, boxColumns, boxRows, swizzled;
 };
 
+class Mesh;
+
 class CudaDevice {
 public:
-  /// Finds a GPU that can run `code` and loads it there. Frames may take
-  /// `frameLimit` bytes in all; 0 means as much as the device has.
+  /// Finds a GPU that can run `code` and loads it there: the first one, or of
+  /// several ranks of a machine, each the one of its `number`, in turns. Frames
+  /// may take `frameLimit` bytes in all; 0 means as much as the device has.
   static std::unique_ptr<CudaDevice> open(const attune_device_code &code,
-                                          uint64_t frameLimit, Error &error);
+                                          int number, uint64_t frameLimit,
+                                          Error &error);
   ~CudaDevice();
+
+  /// Finds what GPUs of several ranks exchange by, and then joins them.
+  bool findRanks(Mesh &mesh, Error &error);
+  bool joinRanks(Error &error);
 
   /// Memory of the device, filled with zeros; `what` names it in messages.
   /// It is freed with the device or by release().
@@ -55,6 +63,8 @@ public:
   bool upload(void *to, const void *from, uint64_t bytes, Error &error);
   bool download(void *to, const void *from, uint64_t bytes, Error &error);
   bool copy(void *to, const void *from, uint64_t bytes, Error &error);
+  /// Whether this lies in memory that allocate() gave.
+  bool owns(int64_t address) const;
 
   /// Calls an entry with copies of its inputs, and copies its outputs back.
   bool run(attune_entry_fn function, const EntryInfo &entry, void **args,
@@ -67,6 +77,8 @@ public:
   // Functions that compiled code calls.
   void launch(int64_t kernel, const unsigned (&sizes)[6], uint64_t shared,
               const uint64_t *words, int64_t count);
+  void exchange(CudaLaunches::Exchange kind, int64_t from, int64_t to,
+                int64_t count);
   uint64_t read(const void *address, int64_t bytes);
   /// The device's address of a map of a matrix.
   void *tensorMap(const TensorMapKey &key);
@@ -74,11 +86,14 @@ public:
   void pop(int64_t bytes);
 
 private:
-  CudaDevice() : graphs(driver, kernels) {}
-  bool start(const attune_device_code &code, Error &error);
+  CudaDevice();
+  bool start(const attune_device_code &code, int number, Error &error);
   bool check(const attune_device_code &code, Error &error);
   bool loadCode(const attune_device_code &code, Error &error);
   bool failed(CudaResult result, const char *doing, Error &error);
+  /// Until everything that was started is done. Ranks wait for each other there
+  /// without an end, so that theirs is looked for.
+  bool wait(Error &error);
   /// Ends the entry that runs; the error is in `problem`.
   [[noreturn]] void leave();
   bool copyArguments(const EntryInfo &entry, void **args, Error &error);
@@ -93,8 +108,6 @@ private:
   void resetArena();
   /// Starts what was collected.
   bool start(Error &error);
-  /// Whether this lies in memory that allocate() gave.
-  bool owns(int64_t address) const;
 
   struct Chunk {
     CudaAddress base;
@@ -113,6 +126,7 @@ private:
   const attune_device_code *code = nullptr;
   std::vector<CudaHandle> kernels;
   CudaGraphs graphs;
+  std::unique_ptr<Nccl> ranks; ///< null: there are no others
   struct Allocation {
     CudaAddress base;
     uint64_t bytes;

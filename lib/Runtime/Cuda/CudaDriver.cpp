@@ -41,6 +41,14 @@ void CudaDriver::loadOptional(void *library) {
   }
   if (!complete)
     graphCreate = nullptr;
+  *reinterpret_cast<void **>(&streamEndCapture) =
+      dlsym(library, "cuStreamEndCapture");
+  *reinterpret_cast<void **>(&streamGetCaptureInfo) =
+      dlsym(library, "cuStreamGetCaptureInfo_v2");
+  *reinterpret_cast<void **>(&streamBeginCapture) =
+      streamEndCapture && streamGetCaptureInfo
+          ? dlsym(library, "cuStreamBeginCapture_v2")
+          : nullptr;
   *reinterpret_cast<void **>(&hostAlloc) = dlsym(library, "cuMemHostAlloc");
   *reinterpret_cast<void **>(&hostFree) = dlsym(library, "cuMemFreeHost");
   *reinterpret_cast<void **>(&graphAddDependencies) =
@@ -75,6 +83,7 @@ bool CudaDriver::load(Error &error) {
       {"cuStreamCreate", &streamCreate},
       {"cuStreamDestroy_v2", &streamDestroy},
       {"cuStreamSynchronize", &streamSynchronize},
+      {"cuStreamQuery", &streamQuery},
       {"cuMemAlloc_v2", &memAlloc},
       {"cuMemFree_v2", &memFree},
       {"cuMemGetInfo_v2", &memGetInfo},

@@ -28,10 +28,12 @@ using CudaAddress = unsigned long long;
 using CudaHandle = struct CudaObject *;
 
 enum : CudaResult {
+  CudaExchangeFailed = -1, ///< no result of the driver: NCCL has the reason
   CudaOutOfMemory = 2,
   CudaNoDevice = 100,
   CudaInvalidPtx = 218,
   CudaUnsupportedPtxVersion = 222,
+  CudaNotReady = 600,
 };
 
 /// CUDA_KERNEL_NODE_PARAMS; the first version ends with `extra`.
@@ -83,6 +85,7 @@ struct CudaDriver {
   CudaResult (*streamCreate)(CudaHandle *stream, unsigned flags);
   CudaResult (*streamDestroy)(CudaHandle stream);
   CudaResult (*streamSynchronize)(CudaHandle stream);
+  CudaResult (*streamQuery)(CudaHandle stream);
   CudaResult (*memAlloc)(CudaAddress *address, size_t bytes);
   CudaResult (*memFree)(CudaAddress address);
   CudaResult (*memGetInfo)(size_t *free, size_t *total);
@@ -118,6 +121,13 @@ struct CudaDriver {
   CudaResult (*graphExecDestroy)(CudaHandle executable);
   CudaResult (*graphDestroy)(CudaHandle graph);
   bool hasGraphs() const { return graphCreate != nullptr; }
+  // Graphs of what a stream is told meanwhile; null if any is missing.
+  CudaResult (*streamBeginCapture)(CudaHandle stream, int mode);
+  CudaResult (*streamEndCapture)(CudaHandle stream, CudaHandle *graph);
+  CudaResult (*streamGetCaptureInfo)(CudaHandle stream, int *status,
+                                     uint64_t *id, CudaHandle *graph,
+                                     const CudaHandle **last, size_t *numLast);
+  bool canCapture() const { return streamBeginCapture != nullptr; }
   // Kernels that start before the last one ends; null if any is missing.
   CudaResult (*graphAddDependencies)(CudaHandle graph, const CudaHandle *from,
                                      const CudaHandle *to,

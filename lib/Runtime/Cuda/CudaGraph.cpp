@@ -7,6 +7,8 @@
 
 #include "CudaGraph.h"
 
+#include "../Mesh/Nccl.h"
+
 #include <cstring>
 #include <utility>
 
@@ -28,18 +30,17 @@ void CudaLaunches::add(int64_t kernel, const unsigned (&sizes)[6],
   words.insert(words.end(), arguments, arguments + count);
 }
 
-void CudaLaunches::clear() {
-  launches.clear();
-  words.clear();
+void CudaLaunches::exchange(Exchange kind, uint64_t from, uint64_t to,
+                            uint64_t count) {
+  const uint64_t arguments[] = {from, to, count};
+  add(kind, {}, 0, arguments, 3);
+  ++numExchanges;
 }
 
-static bool sameKernels(const CudaLaunches &a, const CudaLaunches &b) {
-  if (a.launches.size() != b.launches.size())
-    return false;
-  for (size_t i = 0; i < a.launches.size(); ++i)
-    if (a.launches[i].kernel != b.launches[i].kernel)
-      return false;
-  return true;
+void CudaLaunches::clear() {
+  numExchanges = 0;
+  launches.clear();
+  words.clear();
 }
 
 /// The same kernel has the same number of words, so both lie at the same place.
@@ -50,6 +51,17 @@ static bool sameLaunch(const CudaLaunches &a, const CudaLaunches &b, size_t i) {
          x.numWords == y.numWords &&
          std::memcmp(a.words.data() + x.firstWord, b.words.data() + y.firstWord,
                      x.numWords * sizeof(uint64_t)) == 0;
+}
+
+/// An exchange in a graph stays what it was.
+static bool sameKernels(const CudaLaunches &a, const CudaLaunches &b) {
+  if (a.launches.size() != b.launches.size())
+    return false;
+  for (size_t i = 0; i < a.launches.size(); ++i)
+    if (a.launches[i].kernel != b.launches[i].kernel ||
+        (a.launches[i].isExchange() && !sameLaunch(a, b, i)))
+      return false;
+  return true;
 }
 
 void CudaGraphs::clear() {
@@ -88,9 +100,10 @@ CudaKernelNode CudaGraphs::describe(const CudaLaunches &work, size_t i) {
   return node;
 }
 
-CudaResult CudaGraphs::launch(const CudaKernelNode &node, CudaHandle stream) {
+CudaResult CudaGraphs::launch(const CudaKernelNode &node, CudaHandle stream,
+                              bool early) {
   const unsigned *s = node.sizes;
-  if (!overlap || !driver.launchKernelEx)
+  if (!early || !driver.launchKernelEx)
     return driver.launchKernel(node.function, s[0], s[1], s[2], s[3], s[4],
                                s[5], node.shared, stream, node.params, nullptr);
   CudaLaunchAttribute attribute = kProgrammaticLaunch;
@@ -99,10 +112,26 @@ CudaResult CudaGraphs::launch(const CudaKernelNode &node, CudaHandle stream) {
   return driver.launchKernelEx(&config, node.function, node.params, nullptr);
 }
 
+CudaResult CudaGraphs::startOne(const CudaLaunches &work, size_t i,
+                                CudaHandle stream, bool early) {
+  const CudaLaunches::Launch &one = work.launches[i];
+  if (!one.isExchange())
+    return launch(describe(work, i), stream, early);
+  const uint64_t *words = &work.words[one.firstWord];
+  auto *from = reinterpret_cast<const void *>(words[0]);
+  auto *to = reinterpret_cast<void *>(words[1]);
+  bool done = one.kernel == CudaLaunches::Sum
+                  ? ranks->allReduce(from, to, words[2], stream)
+                  : ranks->allGather(from, to, words[2], stream);
+  return done ? 0 : CudaExchangeFailed;
+}
+
 CudaResult CudaGraphs::startEach(const CudaLaunches &work, CudaHandle stream,
                                  size_t &failed) {
   for (size_t i = 0; i < work.launches.size(); ++i) {
-    CudaResult result = launch(describe(work, i), stream);
+    // NCCL does not say when the next kernel may start.
+    bool early = overlap && (i == 0 || !work.launches[i - 1].isExchange());
+    CudaResult result = startOne(work, i, stream, early);
     if (result != 0) {
       failed = i;
       return result;
@@ -114,8 +143,11 @@ CudaResult CudaGraphs::startEach(const CudaLaunches &work, CudaHandle stream,
 CudaResult CudaGraphs::start(const CudaLaunches &work, CudaHandle stream,
                              size_t &failed) {
   failed = 0;
-  if (!usable || !driver.hasGraphs() || !entry ||
-      work.launches.size() < kLeastNodes)
+  bool worth = usable && driver.hasGraphs() && entry &&
+               work.launches.size() >= kLeastNodes;
+  if (work.exchanges())
+    return startTogether(work, stream, worth, failed);
+  if (!worth)
     return startEach(work, stream, failed);
   Section &here = section();
   bool again = sameKernels(here.last, work);
@@ -130,6 +162,45 @@ CudaResult CudaGraphs::start(const CudaLaunches &work, CudaHandle stream,
   if (made)
     return driver.graphLaunch(here.executable, stream);
   return startEach(work, stream, failed);
+}
+
+CudaResult CudaGraphs::startTogether(const CudaLaunches &work,
+                                     CudaHandle stream, bool worth,
+                                     size_t &failed) {
+  Section *here = nullptr;
+  int offer = Each;
+  if (worth && driver.canCapture() && ranks->canBeCaptured()) {
+    here = &section();
+    if (sameKernels(here->last, work))
+      offer = here->executable && update(*here, work) ? Graph : Capture;
+  }
+  int taken = agreed >= 0 ? agreed : ranks->least(offer);
+  agreed = -1;
+  if (here && taken != Graph)
+    destroy(*here);
+  if (taken == Capture) {
+    bool made = offer != Each && capture(*here, work, stream);
+    taken = ranks->least(made ? Graph : Each);
+    // As above: it would fail at every step.
+    usable = taken == Graph;
+    if (here && !usable)
+      destroy(*here);
+  }
+  if (here)
+    here->last = work;
+  return taken == Graph ? driver.graphLaunch(here->executable, stream)
+                        : startEach(work, stream, failed);
+}
+
+bool CudaGraphs::agreeOnPrepared() {
+  for (const Section &section : sections)
+    if (section.entry == entry && section.last.exchanges()) {
+      agreed = ranks->least(Graph);
+      if (agreed != Graph)
+        return false;
+      agreed = -1;
+    }
+  return true;
 }
 
 bool CudaGraphs::hasGraph(const void *entry) const {
@@ -179,6 +250,35 @@ bool CudaGraphs::build(Section &section, const CudaLaunches &work) {
       return false;
   }
   return driver.graphInstantiate(&section.executable, section.graph, 0) == 0;
+}
+
+bool CudaGraphs::capture(Section &section, const CudaLaunches &work,
+                         CudaHandle stream) {
+  // Other threads, as NCCL's, may do what they like meanwhile.
+  constexpr int ofThisThread = 1;
+  if (driver.streamBeginCapture(stream, ofThisThread) != 0)
+    return false;
+  bool good = true;
+  for (size_t i = 0; i < work.launches.size() && good; ++i) {
+    bool exchange = work.launches[i].isExchange();
+    bool early = overlap && i > 0 && !work.launches[i - 1].isExchange();
+    good = startOne(work, i, stream, early) == 0;
+    CudaHandle node = nullptr;
+    if (good && !exchange) {
+      int status = 0;
+      const CudaHandle *last = nullptr;
+      size_t count = 0;
+      good = driver.streamGetCaptureInfo(stream, &status, nullptr, nullptr,
+                                         &last, &count) == 0 &&
+             count == 1;
+      node = good ? *last : nullptr;
+    }
+    section.nodes.push_back(node);
+  }
+  // Whatever happened: the stream must not stay as it is.
+  good &= driver.streamEndCapture(stream, &section.graph) == 0;
+  return good &&
+         driver.graphInstantiate(&section.executable, section.graph, 0) == 0;
 }
 
 bool CudaGraphs::update(Section &section, const CudaLaunches &work) {

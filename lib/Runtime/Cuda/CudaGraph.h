@@ -18,6 +18,11 @@
 // A driver without graphs, or one that fails to make one, gets the launches one
 // by one.
 //
+// What ranks exchange stands among the launches. NCCL has no nodes to add to a
+// graph, but what a stream is told while it is captured becomes some, and the
+// nodes of kernels are known from there. An exchange is part of a graph on all
+// ranks or on none: they agree before each start.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTUNE_LIB_RUNTIME_CUDA_CUDAGRAPH_H
@@ -29,10 +34,16 @@
 
 namespace attune::runtime {
 
+class Nccl;
+
 /// Launches in their order, each with the words of its arguments.
 struct CudaLaunches {
+  /// In place of a kernel's number: words are the places it reads and writes,
+  /// and how many floats.
+  enum Exchange : int64_t { Sum = -1, Gather = -2 };
   struct Launch {
     int64_t kernel; ///< its number in the model's code
+    bool isExchange() const { return kernel < 0; }
     unsigned sizes[6];
     unsigned shared;
     size_t firstWord, numWords;
@@ -42,7 +53,12 @@ struct CudaLaunches {
 
   void add(int64_t kernel, const unsigned (&sizes)[6], unsigned shared,
            const uint64_t *arguments, int64_t count);
+  void exchange(Exchange kind, uint64_t from, uint64_t to, uint64_t count);
+  bool exchanges() const { return numExchanges > 0; }
   void clear();
+
+private:
+  size_t numExchanges = 0;
 };
 
 class CudaGraphs {
@@ -52,6 +68,8 @@ public:
   /// Kernels wait themselves for the one before (griddepcontrol), and may start
   /// early where the driver knows that.
   void letOverlap() { overlap = true; }
+  /// Launches may be exchanges from now on.
+  void join(Nccl *others) { ranks = others; }
   /// While the driver still has its context.
   void clear();
 
@@ -66,6 +84,9 @@ public:
   /// while the device is busy with this call, of which that changes nothing.
   /// False if it cannot be told.
   bool prepare(const CudaLaunches &work);
+  /// Whether ranks may start what they have prepared. Where another one has
+  /// not, the next call is start().
+  bool agreeOnPrepared();
   /// Starts what the entry's graph was prepared for.
   CudaResult startPrepared(CudaHandle stream);
 
@@ -79,11 +100,19 @@ private:
     std::vector<CudaHandle> nodes;
   };
   Section &section();
+  /// What a rank has to offer before a start with exchanges.
+  enum Offer { Each, Capture, Graph };
+  CudaResult startTogether(const CudaLaunches &work, CudaHandle stream,
+                           bool worth, size_t &failed);
+  bool capture(Section &section, const CudaLaunches &work, CudaHandle stream);
   bool build(Section &section, const CudaLaunches &work);
   bool update(Section &section, const CudaLaunches &work);
   void destroy(Section &section);
   CudaKernelNode describe(const CudaLaunches &work, size_t i);
-  CudaResult launch(const CudaKernelNode &node, CudaHandle stream);
+  CudaResult launch(const CudaKernelNode &node, CudaHandle stream, bool early);
+  /// Starts one launch or exchange; `early`: it may follow closely.
+  CudaResult startOne(const CudaLaunches &work, size_t i, CudaHandle stream,
+                      bool early);
   CudaResult startEach(const CudaLaunches &work, CudaHandle stream,
                        size_t &failed);
 
@@ -93,6 +122,8 @@ private:
   const void *entry = nullptr;
   unsigned number = 0; ///< of the next section
   bool usable = true, overlap = false;
+  Nccl *ranks = nullptr;
+  int agreed = -1;            ///< what agreeOnPrepared() came to; -1: nothing
   std::vector<void *> params; ///< of the launch that is being described
 };
 

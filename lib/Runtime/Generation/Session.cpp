@@ -153,7 +153,7 @@ int64_t Session::mostCandidates() const {
 }
 
 const float *Session::logits(Error &error) {
-  if (!model.device() && candidates > 0) {
+  if ((!model.device() || model.ranksToTell()) && candidates > 0) {
     error.set(ExitInternalError, "a step that gave candidates has no logits");
     return nullptr;
   }

@@ -43,6 +43,8 @@ public:
   int group() const { return first / members; }
   int numGroups() const { return engine.size() / members; }
   const std::string &engineName() const { return engine.name(); }
+  /// Seconds to wait for another rank; 0: for ever.
+  double patience() const { return timeout; }
   /// "rank 1 of 2", of all that were launched
   std::string name() const;
 

@@ -7,6 +7,8 @@
 
 #include "MeshCalls.h"
 
+#include "../Cuda/CudaDevice.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -102,13 +104,31 @@ bool MeshCalls::call(const EntryInfo &entry, void **args, Error &error) {
   // All the while: what the entry exchanges goes the same way.
   Turn mine(turn);
   sendCall(entry, args);
-  return run(entry, args, error);
+  if (run(entry, args, error))
+    return true;
+  // Other GPUs may wait for what this one does not send.
+  if (model.device())
+    mesh.abort(error.message, error.code);
+  return false;
 }
 
 static uint64_t hashBytes(const uint8_t *data, uint64_t bytes, uint64_t hash) {
   for (uint64_t i = 0; i < bytes; ++i) // FNV-1a
     hash = (hash ^ data[i]) * uint64_t(0x100000001b3);
   return hash;
+}
+
+const uint8_t *MeshCalls::readable(int64_t place, uint64_t bytes,
+                                   Error &error) {
+  auto *data = reinterpret_cast<const uint8_t *>(uintptr_t(place));
+  if (!model.device() || !model.device()->owns(place))
+    return data;
+  if (!copied.reserve(bytes)) {
+    error.set(ExitResourceLimit, "no memory for what ranks compare");
+    return nullptr;
+  }
+  return model.read(copied.data(), data, bytes, error) ? copied.data()
+                                                       : nullptr;
 }
 
 bool MeshCalls::run(const EntryInfo &entry, void **args, Error &error) {
@@ -130,9 +150,11 @@ bool MeshCalls::run(const EntryInfo &entry, void **args, Error &error) {
         (chosen && arg.name == "logits"))
       continue;
     auto *words = static_cast<const int64_t *>(args[i]);
-    own.push_back(
-        hashBytes(reinterpret_cast<const uint8_t *>(uintptr_t(words[1])),
-                  bytesOf(arg, words + 3), uint64_t(0xcbf29ce484222325)));
+    uint64_t bytes = bytesOf(arg, words + 3);
+    const uint8_t *data = readable(words[1], bytes, error);
+    if (!data)
+      return false;
+    own.push_back(hashBytes(data, bytes, uint64_t(0xcbf29ce484222325)));
     outputs.push_back(&arg);
   }
   auto ranks = static_cast<size_t>(mesh.size());
@@ -180,8 +202,11 @@ void MeshCalls::sendCall(const EntryInfo &entry, void **args) {
     if (!carriesData(arg))
       continue;
     uint64_t size = bytesOf(arg, sizesOf(i));
-    std::memcpy(data, reinterpret_cast<const void *>(uintptr_t(words[1])),
-                size);
+    Error error;
+    const uint8_t *from = readable(words[1], size, error);
+    if (!from)
+      mesh.abort(error.message, error.code);
+    std::memcpy(data, from, size);
     data += onLine(size);
   }
   mesh.broadcast(message.data(), bytes);
@@ -198,6 +223,17 @@ uint8_t *MeshCalls::find(uint64_t address) {
   mesh.abort("has no memory for what the first rank names", ExitInternalError);
 }
 
+uint8_t *MeshCalls::outputOf(size_t argument, uint64_t bytes, Error &error) {
+  Output &output = outputs[argument];
+  if (!output.memory.data() || bytes > output.bytes) {
+    output = Output();
+    if (!output.memory.reserve(model, bytes, "results", error))
+      return nullptr;
+    output.bytes = bytes;
+  }
+  return output.memory.data();
+}
+
 bool MeshCalls::obey(const EntryInfo &entry, uint64_t bytes, Error &error) {
   if (!message.reserve(bytes))
     return error.set(ExitResourceLimit, "no memory for what ranks exchange");
@@ -207,7 +243,8 @@ bool MeshCalls::obey(const EntryInfo &entry, uint64_t bytes, Error &error) {
   std::vector<std::vector<int64_t>> tensors(entry.args.size());
   std::vector<int64_t> numbers(entry.args.size());
   std::vector<void *> args(entry.args.size());
-  outputs.resize(std::max(outputs.size(), entry.args.size()));
+  if (outputs.size() < entry.args.size())
+    outputs.resize(entry.args.size());
   for (size_t i = 0; i < entry.args.size(); ++i) {
     const ArgInfo &arg = entry.args[i];
     if (isNumber(arg)) {
@@ -228,10 +265,9 @@ bool MeshCalls::obey(const EntryInfo &entry, uint64_t bytes, Error &error) {
       } else if (isKept(arg)) {
         place = find(address);
       } else {
-        if (!outputs[i].reserve(size))
-          return error.set(ExitResourceLimit,
-                           "no memory for '" + arg.name + "'");
-        place = outputs[i].data();
+        place = outputOf(i, size, error);
+        if (!place)
+          return false;
       }
     }
     // Dense, row after row.
@@ -257,10 +293,8 @@ bool MeshCalls::follow(Error &error) {
       return true;
     case Task::Reserve: {
       Region region = {order.a, order.bytes, {}};
-      if (!region.own.reserve(order.bytes))
-        return error.set(ExitResourceLimit, "no memory for " +
-                                                std::to_string(order.bytes) +
-                                                " bytes of keys and values");
+      if (!region.own.reserve(model, order.bytes, "keys and values", error))
+        return false;
       regions.push_back(std::move(region));
       break;
     }
@@ -272,11 +306,12 @@ bool MeshCalls::follow(Error &error) {
                     regions.end());
       break;
     case Task::Copy:
-      std::memmove(find(order.a), find(order.b), order.bytes);
+      if (!model.copy(find(order.a), find(order.b), order.bytes, error))
+        return false;
       break;
     case Task::Exchange:
-      std::swap_ranges(find(order.a), find(order.a) + order.bytes,
-                       find(order.b));
+      if (!model.exchange(find(order.a), find(order.b), order.bytes, error))
+        return false;
       break;
     case Task::Call:
       for (const EntryInfo &entry : model.info().entries)

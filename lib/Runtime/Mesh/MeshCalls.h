@@ -50,7 +50,12 @@ private:
   };
   struct Region {
     uint64_t address, bytes; ///< of the first rank
-    Buffer own;
+    ModelMemory own;
+  };
+  /// What an entry gives on another rank: nobody reads it but --check-ranks.
+  struct Output {
+    uint64_t bytes = 0;
+    ModelMemory memory;
   };
   void tell(Task task, const void *a, const void *b, uint64_t bytes);
   void sendCall(const EntryInfo &entry, void **args);
@@ -59,6 +64,10 @@ private:
   /// Calls the entry here, and compares its outputs with those of all ranks.
   bool run(const EntryInfo &entry, void **args, Error &error);
   bool obey(const EntryInfo &entry, uint64_t bytes, Error &error);
+  /// Memory for what the entry gives as this argument; null: there is none.
+  uint8_t *outputOf(size_t argument, uint64_t bytes, Error &error);
+  /// What is at a place of an output, where the host can read it; null: failed.
+  const uint8_t *readable(int64_t place, uint64_t bytes, Error &error);
 
   Mesh &mesh;
   CompiledModel &model;
@@ -66,7 +75,8 @@ private:
   pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
   Buffer message;
   std::vector<Region> regions;
-  std::vector<Buffer> outputs; ///< of an entry's arguments, by their number
+  std::vector<Output> outputs; ///< of an entry's arguments, by their number
+  Buffer copied;               ///< from a GPU, to be compared
 };
 
 } // namespace attune::runtime

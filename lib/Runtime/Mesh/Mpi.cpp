@@ -33,19 +33,20 @@ LaunchedRank LaunchedRank::read() {
   LaunchedRank launched;
   // Open MPI; MPICH's Hydra; Slurm, whose srun starts programs of either.
   struct {
-    const char *rank, *size, *local;
+    const char *rank, *size, *localSize, *localRank;
   } launchers[] = {
       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-       "OMPI_COMM_WORLD_LOCAL_SIZE"},
-      {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
-      {"PMIX_RANK", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE"},
+       "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+      {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"},
+      {"PMIX_RANK", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_LOCALID"},
   };
   for (const auto &launcher : launchers) {
     launched.rank = numberOf(launcher.rank, -1);
     if (launched.rank < 0)
       continue;
     launched.size = numberOf(launcher.size, 0);
-    launched.ranksOfHost = numberOf(launcher.local, 0);
+    launched.ranksOfHost = numberOf(launcher.localSize, 0);
+    launched.rankOfHost = numberOf(launcher.localRank, -1);
     launched.openMpi = &launcher == &launchers[0];
     break;
   }

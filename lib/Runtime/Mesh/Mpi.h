@@ -20,6 +20,7 @@ struct LaunchedRank {
   int rank = -1;       ///< -1: started by no launcher that is known
   int size = 0;        ///< 0: not told
   int ranksOfHost = 0; ///< on this machine; 0: not told
+  int rankOfHost = -1; ///< among those; -1: not told
   bool openMpi = false;
 
   static LaunchedRank read();

@@ -55,6 +55,8 @@ llvm::Expected<LoadedModel> LoadedModel::load(llvm::ArrayRef<char> object) {
   add("attune_rt_device_read", &attune_rt_device_read);
   add("attune_rt_device_push", &attune_rt_device_push);
   add("attune_rt_device_pop", &attune_rt_device_pop);
+  add("attune_rt_device_all_reduce", &attune_rt_device_all_reduce);
+  add("attune_rt_device_all_gather", &attune_rt_device_all_gather);
   if (llvm::Error error = library.define(absoluteSymbols(std::move(runtime))))
     return std::move(error);
   // memset, sqrtf and the like.

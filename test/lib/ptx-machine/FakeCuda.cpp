@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The functions of the driver that Attune's runtime asks for, on one device
-// whose memory is the host's and whose kernels are interpreted. Fresh memory is
-// full of NaN. The environment says what kind of machine it is:
+// The functions of the driver that Attune's runtime asks for, on one device at
+// a time, whose memory is the host's and whose kernels are interpreted. Fresh
+// memory is full of NaN. A stream does at once what it is told, or notes it
+// while it is captured. The environment says what kind of machine it is:
 //
 //   FAKE_CUDA_DEVICES      number of devices (1)
 //   FAKE_CUDA_CAPABILITY   compute capability, as in 80 (90)
@@ -15,6 +16,8 @@
 //   FAKE_CUDA_VERSION      CUDA version of the driver, as in 12040 (13000)
 //   FAKE_CUDA_PTX          the newest PTX version it reads, as in 7.0
 //   FAKE_CUDA_GRAPHS       0: graphs cannot be made (1)
+//   FAKE_CUDA_CAPTURE      0: nor captured (1)
+//   FAKE_CUDA_BUSY         1: a stream that is asked is never done (0)
 //   FAKE_CUDA_LOG          a file that gets a line for each call of interest
 //
 //===----------------------------------------------------------------------===//
@@ -37,13 +40,17 @@ enum : Result {
   OutOfMemory = 2,
   NotInitialized = 3,
   NoDevice = 100,
+  InvalidDevice = 101,
   InvalidImage = 200,
   InvalidPtx = 218,
   UnsupportedPtxVersion = 222,
   InvalidHandle = 400,
+  IllegalState = 401,
   NotFound = 500,
+  NotReady = 600,
   IllegalAddress = 700,
   NotSupported = 801,
+  CaptureUnsupported = 900,
 };
 
 uint64_t setting(const char *name, uint64_t usual) {
@@ -75,10 +82,13 @@ bool reachable(Address address, size_t bytes) {
   return memory.holds(address, bytes);
 }
 
-/// A kernel with its sizes and a copy of its arguments.
+/// A kernel with its sizes and a copy of its arguments, or a function of the
+/// host.
 struct Work {
   ptx::Kernel *kernel = nullptr;
   ptx::Launch launch;
+  void (*function)(void *) = nullptr;
+  void *data = nullptr;
 };
 
 Result prepare(Work &work, void *function, const unsigned (&sizes)[6],
@@ -101,6 +111,11 @@ Result prepare(Work &work, void *function, const unsigned (&sizes)[6],
 }
 
 void perform(const Work &work) {
+  if (work.function) {
+    log("host function");
+    work.function(work.data);
+    return;
+  }
   auto &[grid, block, shared, params] = work.launch;
   log("launch " + work.kernel->name + " " + std::to_string(grid[0]) + "x" +
       std::to_string(grid[1]) + "x" + std::to_string(grid[2]) + " " +
@@ -145,6 +160,20 @@ struct Executable {
   const Graph *graph;
   std::vector<Work> nodes;
 };
+
+/// What the stream is told becomes nodes of this; null: it does it.
+Graph *captured = nullptr;
+void *lastCaptured = nullptr;
+int device = 0;
+
+/// Does this now, or later as part of a graph.
+void give(Work work, bool early = false) {
+  if (!captured)
+    return perform(work);
+  captured->linked += !captured->nodes.empty();
+  captured->early += early;
+  captured->nodes.push_back(std::move(work));
+}
 } // namespace
 
 extern "C" {
@@ -165,7 +194,9 @@ Result cuDeviceGetCount(int *count) {
 }
 Result cuDeviceGet(int *device, int ordinal) {
   *device = ordinal;
-  return Success;
+  bool known =
+      ordinal >= 0 && uint64_t(ordinal) < setting("FAKE_CUDA_DEVICES", 1);
+  return known ? Success : InvalidDevice;
 }
 Result cuDeviceGetName(char *name, int size, int) {
   std::snprintf(name, size_t(size), "Fake GPU");
@@ -181,10 +212,12 @@ Result cuDeviceGetAttribute(int *value, int attribute, int) {
     return InvalidValue;
   return Success;
 }
-Result cuDevicePrimaryCtxRetain(void **context, int) {
+Result cuDevicePrimaryCtxRetain(void **context, int ordinal) {
   if (isFull("context"))
     return OutOfMemory;
   static int object;
+  device = ordinal;
+  log("device " + std::to_string(device));
   *context = &object;
   return Success;
 }
@@ -195,13 +228,53 @@ Result cuDevicePrimaryCtxRelease_v2(int) {
 Result cuCtxSetCurrent(void *context) {
   return context ? Success : InvalidValue;
 }
+Result cuCtxGetDevice(int *current) {
+  *current = device;
+  return Success;
+}
 Result cuStreamCreate(void **stream, unsigned) {
   static int object;
   *stream = &object;
   return Success;
 }
 Result cuStreamDestroy_v2(void *) { return Success; }
-Result cuStreamSynchronize(void *) { return broken; }
+Result cuStreamSynchronize(void *) {
+  return captured ? CaptureUnsupported : broken;
+}
+Result cuStreamQuery(void *) {
+  if (captured)
+    return CaptureUnsupported;
+  return setting("FAKE_CUDA_BUSY", 0) ? NotReady : broken;
+}
+Result cuStreamBeginCapture_v2(void *, int) {
+  if (setting("FAKE_CUDA_CAPTURE", 1) == 0)
+    return NotSupported;
+  if (captured)
+    return IllegalState;
+  captured = new Graph();
+  return Success;
+}
+Result cuStreamEndCapture(void *, void **graph) {
+  *graph = captured;
+  captured = nullptr;
+  return *graph ? Success : IllegalState;
+}
+Result cuStreamGetCaptureInfo_v2(void *, int *status, uint64_t *, void **,
+                                 void *const **last, size_t *count) {
+  *status = captured != nullptr;
+  *count = captured && !captured->nodes.empty();
+  lastCaptured =
+      reinterpret_cast<void *>(captured ? captured->nodes.size() : 0);
+  *last = &lastCaptured;
+  return Success;
+}
+Result cuLaunchHostFunc(void *, void (*function)(void *), void *data) {
+  Work work;
+  work.function = function;
+  work.data = data;
+  give(std::move(work));
+  return Success;
+}
 
 Result cuMemGetInfo_v2(size_t *free, size_t *total) {
   *total = setting("FAKE_CUDA_MEMORY", uint64_t(16) << 30);
@@ -243,6 +316,8 @@ Result cuMemFree_v2(Address address) {
 }
 Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes,
                             void *) {
+  if (captured)
+    return CaptureUnsupported;
   if (!reachable(to, bytes))
     return InvalidValue;
   std::memcpy(reinterpret_cast<void *>(to), from, bytes);
@@ -250,8 +325,8 @@ Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes,
   return Success;
 }
 Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, void *) {
-  if (broken)
-    return broken;
+  if (broken || captured)
+    return broken ? broken : CaptureUnsupported;
   if (!reachable(from, bytes))
     return InvalidValue;
   std::memcpy(to, reinterpret_cast<void *>(from), bytes);
@@ -259,6 +334,8 @@ Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, void *) {
   return Success;
 }
 Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void *) {
+  if (captured)
+    return CaptureUnsupported;
   if (!reachable(from, bytes) || !reachable(to, bytes))
     return InvalidValue;
   std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from),
@@ -266,6 +343,8 @@ Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void *) {
   return Success;
 }
 Result cuMemsetD8Async(Address to, unsigned char value, size_t count, void *) {
+  if (captured)
+    return CaptureUnsupported;
   if (!reachable(to, count))
     return InvalidValue;
   std::memset(reinterpret_cast<void *>(to), value, count);
@@ -383,29 +462,37 @@ Result cuEventElapsedTime(float *milliseconds, void *begin, void *end) {
   return cuEventElapsedTime_v2(milliseconds, begin, end);
 }
 
-Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
-                      unsigned gridZ, unsigned blockX, unsigned blockY,
-                      unsigned blockZ, unsigned shared, void *, void **params,
-                      void **extra) {
-  Work work;
-  if (isFull("launch"))
-    return OutOfMemory;
-  const unsigned sizes[] = {gridX, gridY, gridZ, blockX, blockY, blockZ};
-  Result result = prepare(work, function, sizes, shared, params, extra);
-  if (result == Success)
-    perform(work);
-  return result;
-}
-
 Result cuLaunchKernelEx(const LaunchConfig *config, void *function,
                         void **params, void **extra) {
-  const unsigned *s = config->sizes;
+  if (isFull("launch"))
+    return OutOfMemory;
   for (unsigned i = 0; i < config->numAttributes; ++i)
     if (config->attributes[i].id != 6 || config->attributes[i].value[0] != 1 ||
         !static_cast<ptx::Kernel *>(function)->dependent)
       return InvalidValue;
-  return cuLaunchKernel(function, s[0], s[1], s[2], s[3], s[4], s[5],
-                        config->shared, config->stream, params, extra);
+  // What is not a kernel says nothing to the next one before it is done.
+  bool early = config->numAttributes > 0;
+  if (early && captured &&
+      (captured->nodes.empty() || captured->nodes.back().function))
+    return InvalidValue;
+  Work work;
+  Result result =
+      prepare(work, function, config->sizes, config->shared, params, extra);
+  if (result == Success)
+    give(std::move(work), early);
+  return result;
+}
+
+Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
+                      unsigned gridZ, unsigned blockX, unsigned blockY,
+                      unsigned blockZ, unsigned shared, void *stream,
+                      void **params, void **extra) {
+  LaunchConfig config = {{gridX, gridY, gridZ, blockX, blockY, blockZ},
+                         shared,
+                         stream,
+                         nullptr,
+                         0};
+  return cuLaunchKernelEx(&config, function, params, extra);
 }
 
 Result cuGraphCreate(void **graph, unsigned) {

@@ -130,6 +130,10 @@ template <typename Op> struct LowerExperts final : OpRewritePattern<Op> {
         k, op, hidden, stacks.down, tasks, /*from=*/Value(), op.getDownBias(),
         emptyLike(k, {numSlots, k.b.getIndexAttr(out)}, f32));
 
+    // A slot of another rank's expert has no place, and gives nothing here.
+    Value chosen;
+    if (op->template getParentOfType<ModuleOp>()->hasAttr("attune.ranks"))
+      chosen = asRows(k, op.getExperts());
     Value weights = asRows(k, op.getWeights());
     Value dest = op.getResidual()
                      ? asRows(k, op.getResidual())
@@ -140,10 +144,24 @@ template <typename Op> struct LowerExperts final : OpRewritePattern<Op> {
           tensor::ExtractOp::create(k.b, k.loc, order->getResult(2),
                                     ValueRange{k.add(k.mul(token, active), a)});
       place = arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(), place);
+      Value here;
+      if (chosen) {
+        Value expert =
+            tensor::ExtractOp::create(k.b, k.loc, chosen, ValueRange{token, a});
+        expert =
+            arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(), expert);
+        here = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult,
+                                     expert, k.index(experts));
+        place = arith::SelectOp::create(k.b, k.loc, here, place, k.index(0));
+      }
       Value weight = k.splat(k.loadScalar(weights, {token, a}), lowering.lanes);
-      return arith::MulFOp::create(
+      Value given = arith::MulFOp::create(
           k.b, k.loc, k.load(results, {place, column}, lowering.lanes, valid),
           weight);
+      if (chosen)
+        given = arith::SelectOp::create(k.b, k.loc, here, given,
+                                        k.splat(k.f32(0), lowering.lanes));
+      return given;
     };
     Value rows =
         sumSlots(k, dest, lowering, active, bool(op.getResidual()), part);

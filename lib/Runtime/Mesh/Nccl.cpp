@@ -1,0 +1,132 @@
+//===- Nccl.cpp - What GPUs of several ranks exchange ---------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Nccl.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <vector>
+
+namespace attune::runtime {
+
+static constexpr int typeFloat = 7, operationSum = 0;
+/// As of two ranks on one GPU.
+static constexpr int invalidUsage = 5;
+
+std::unique_ptr<Nccl> Nccl::load(Mesh &mesh, Error &error) {
+  std::unique_ptr<Nccl> nccl(new Nccl(mesh));
+  const char *given = std::getenv("ATTUNE_NCCL_LIBRARY");
+  const char *path = given && *given ? given : "libnccl.so.2";
+  // It stays open: its threads may run until the process ends.
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char *why = dlerror();
+    error.badInput("ranks on GPUs need NVIDIA's library NCCL, which was not "
+                   "found (" +
+                   std::string(why ? why : path) +
+                   "); install libnccl2, or name the library in "
+                   "ATTUNE_NCCL_LIBRARY");
+    return nullptr;
+  }
+  struct {
+    const char *name;
+    void *place;
+  } functions[] = {
+      {"ncclGetVersion", &nccl->getVersion},
+      {"ncclGetUniqueId", &nccl->getUniqueId},
+      {"ncclCommInitRank", &nccl->initRank},
+      {"ncclCommDestroy", &nccl->destroy},
+      {"ncclCommGetAsyncError", &nccl->getAsyncError},
+      {"ncclGetErrorString", &nccl->getErrorString},
+      {"ncclAllReduce", &nccl->reduceAll},
+      {"ncclAllGather", &nccl->gatherAll},
+  };
+  for (auto &function : functions) {
+    void *address = dlsym(library, function.name);
+    if (!address) {
+      error.badInput(std::string(path) + ": has no " + function.name +
+                     ", so that it is no library of NCCL 2.4 or later");
+      return nullptr;
+    }
+    *static_cast<void **>(function.place) = address;
+  }
+  *reinterpret_cast<void **>(&nccl->getLastError) =
+      dlsym(library, "ncclGetLastError");
+  nccl->getVersion(&nccl->version);
+  return nccl;
+}
+
+Nccl::~Nccl() {
+  if (communicator)
+    destroy(communicator);
+}
+
+bool Nccl::failed(Result result, const char *function, Error &error) const {
+  if (result == 0)
+    return false;
+  const char *text = getErrorString(result);
+  std::string why = text ? text : std::to_string(result);
+  // What it would write into its log, as "Duplicate GPU detected: ...".
+  const char *last = getLastError ? getLastError(nullptr) : nullptr;
+  if (last && *last)
+    why += ": " + std::string(last, std::strcspn(last, "\n"));
+  error.set(result == invalidUsage ? ExitBadInput : ExitInternalError,
+            std::string("NCCL failed in ") + function + ": " + why);
+  return true;
+}
+
+bool Nccl::join(Error &error) {
+  struct {
+    UniqueId id;
+    Result result;
+  } first = {};
+  if (mesh.rank() == 0)
+    first.result = getUniqueId(&first.id);
+  mesh.broadcast(&first, sizeof first);
+  if (mesh.rank() != 0 && first.result != 0)
+    return error.set(ExitInternalError, "rank 0 could not start NCCL");
+  return !failed(first.result, "ncclGetUniqueId", error) &&
+         !failed(initRank(&communicator, mesh.size(), first.id, mesh.rank()),
+                 "ncclCommInitRank", error);
+}
+
+bool Nccl::allReduce(const void *from, void *to, uint64_t count, void *stream) {
+  return !failed(
+      reduceAll(from, to, count, typeFloat, operationSum, communicator, stream),
+      "ncclAllReduce", failure);
+}
+
+bool Nccl::allGather(const void *from, void *to, uint64_t count, void *stream) {
+  return !failed(gatherAll(from, to, count, typeFloat, communicator, stream),
+                 "ncclAllGather", failure);
+}
+
+int Nccl::least(int own) {
+  std::vector<int> all(static_cast<size_t>(mesh.size()));
+  mesh.gather(&own, sizeof own, all.data());
+  return *std::min_element(all.begin(), all.end());
+}
+
+bool Nccl::check(double waited, Error &error) {
+  Result result = 0;
+  Result asked = getAsyncError(communicator, &result);
+  if (failed(asked ? asked : result, "an exchange of ranks", error))
+    return false;
+  if (mesh.patience() <= 0 || waited < mesh.patience())
+    return true;
+  char seconds[40];
+  std::snprintf(seconds, sizeof seconds, "%g", mesh.patience());
+  return error.set(ExitResourceLimit,
+                   "has waited " + std::string(seconds) +
+                       " s for the GPU and what others send it "
+                       "(--rank-timeout)");
+}
+
+} // namespace attune::runtime

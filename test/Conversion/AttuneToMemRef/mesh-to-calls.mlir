@@ -1,0 +1,23 @@
+// RUN: attune-opt %s --convert-attune-mesh-to-calls --canonicalize --split-input-file --verify-diagnostics | FileCheck %s
+
+// CHECK-LABEL: func.func @exchange(
+// CHECK:         %[[RANK:.+]] = call @attune_rt_rank() : () -> i64
+// CHECK:         %[[X:.+]] = memref.extract_aligned_pointer_as_index %arg0
+// CHECK:         %[[FROM:.+]] = arith.index_cast %[[X]]
+// CHECK:         call @attune_rt_all_reduce(%[[FROM]], %{{.+}}, %c8_i64, %c1_i64) : (i64, i64, i64, i64) -> ()
+// CHECK:         call @attune_rt_all_gather(%{{.+}}, %{{.+}}, %c2_i64, %c4_i64, %c3_i64, %c9_i64)
+func.func @exchange(%x: memref<2x4xf32>, %d: memref<2x4xf32>, %e: memref<2x9xf32>) -> index {
+  %rank = attune.rank
+  attune.all_reduce %x into %d accumulate : memref<2x4xf32>, memref<2x4xf32>
+  %n = arith.constant 3 : index
+  attune.all_gather %x columns %n into %e : memref<2x4xf32>, memref<2x9xf32>
+  return %rank : index
+}
+
+// -----
+
+func.func @gaps(%x: memref<2x4xf32, strided<[8, 1]>>, %d: memref<2x4xf32>) {
+  // expected-error @+1 {{has a buffer with gaps}}
+  attune.all_reduce %x into %d : memref<2x4xf32, strided<[8, 1]>>, memref<2x4xf32>
+  return
+}
