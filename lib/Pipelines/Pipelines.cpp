@@ -273,13 +273,13 @@ void buildFramesPipeline(OpPassManager &pm, const PipelineOptions &) {
 }
 
 void buildVectorPipeline(OpPassManager &pm, const PipelineOptions &options) {
-  if (!options.target.tilesInParallel()) {
+  if (!options.target.tilesInParallel())
     pm.addPass(createConvertAttuneViewsToMemRef());
-    expandTiles(pm, options.target);
-  }
   ConvertAttuneMeshToCallsOptions mesh;
   mesh.device = options.target.tilesInParallel();
   pm.addPass(createConvertAttuneMeshToCalls(mesh));
+  if (!options.target.tilesInParallel())
+    expandTiles(pm, options.target);
   options.backend->addThreadPasses(pm, options.target);
   // Kernels of a GPU are in modules of their own here.
   pm.addPass(createCanonicalizerPass());

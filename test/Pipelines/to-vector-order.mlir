@@ -2,9 +2,9 @@
 // RUN: attune-opt %s --attune-to-vector --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s
 
 // CHECK: convert-attune-views-to-memref
+// CHECK: convert-attune-mesh-to-calls{device=false}
 // CHECK: convert-attune-online-to-vector
 // CHECK: convert-attune-product-to-vector
-// CHECK: convert-attune-mesh-to-calls{device=false}
 // CHECK: attune-distribute-threads
 // CHECK: canonicalize
 // CHECK: loop-invariant-code-motion
