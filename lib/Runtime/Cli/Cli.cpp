@@ -15,7 +15,7 @@
 #include <cstring>
 
 #ifndef ATTUNE_VERSION
-#define ATTUNE_VERSION "0.1.0"
+#define ATTUNE_VERSION "1.0.0"
 #endif
 
 namespace attune::runtime {
