@@ -54,7 +54,10 @@ func.func @delta(%q: tensor<?x?x6xf32>, %v: tensor<?x?x12xf32>, %d: tensor<?x?x4
 // CHECK-NOT:         scf.for
 // CHECK:           scf.forall.in_parallel
 func.func @generalized(%q: tensor<?x?x12xf32>, %v: tensor<?x?x12xf32>, %u: tensor<12xf32>) -> (tensor<?x?x12xf32>, tensor<?x3x12xf32>, tensor<?x?x12xf32>) {
-  %y, %l, %o = attune.generalized_delta_rule %q, %q, %v decay %q, remove %q, replace %q, bonus %u
+  // Logarithms of what is kept are at most 0.
+  %size = math.absf %q : tensor<?x?x12xf32>
+  %decay = arith.negf %size : tensor<?x?x12xf32>
+  %y, %l, %o = attune.generalized_delta_rule %q, %q, %v decay %decay, remove %q, replace %q, bonus %u
     : tensor<?x?x12xf32>, tensor<?x?x12xf32>, tensor<12xf32> -> tensor<?x3x12xf32>
   return %y, %l, %o : tensor<?x?x12xf32>, tensor<?x3x12xf32>, tensor<?x?x12xf32>
 }
