@@ -1,6 +1,5 @@
 // DEFINE: %{steps} = one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},func.func(convert-attune-online-to-vector{lanes=32 rows=12 matrix},canonicalize,cse)
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=64 key-block=256 rows=12 matrix-rows=32}),%{steps})" -o %t
-// RUN: FileCheck %s --input-file=%t
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-attention-to-online{query-block=64 key-block=256 rows=12 matrix-rows=32}),%{steps})" -o %t && FileCheck %s --input-file=%t
 // RUN: FileCheck %s --input-file=%t --check-prefix=VECTORS
 
 // Blocks of 32 rows: scores of all panels of keys by a matrix unit, what becomes

@@ -19,9 +19,8 @@
 // Panels of keys are whole, so their last probabilities may be those of keys
 // that nobody sees: zeros, and so are the packed values behind the last one.
 
+#include "../Matmul/TileOperands.h"
 #include "StepKernel.h"
-
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 
@@ -33,28 +32,6 @@ namespace {
 
 /// Keys that are added to a tile of sums before it goes back to memory.
 constexpr int64_t kDepth = 128;
-
-/// A part of a buffer; of one of its first places, if it has more dimensions
-/// than there are `sizes`.
-Value cut(KernelBuilder &k, Value buffer, ValueRange begins,
-          ArrayRef<int64_t> sizes) {
-  SmallVector<OpFoldResult> offsets = getAsOpFoldResult(begins), counts;
-  counts.assign(begins.size() - sizes.size(), k.b.getIndexAttr(1));
-  for (int64_t size : sizes)
-    counts.push_back(k.b.getIndexAttr(size));
-  SmallVector<OpFoldResult> ones(counts.size(), k.b.getIndexAttr(1));
-  auto type = memref::SubViewOp::inferRankReducedResultType(
-      sizes, cast<MemRefType>(buffer.getType()), offsets, counts, ones);
-  return memref::SubViewOp::create(k.b, k.loc, type, buffer, offsets, counts,
-                                   ones);
-}
-
-void multiply(KernelBuilder &k, Value rows, Value panel, Value sums,
-              bool adds) {
-  LinearIntoOp::create(k.b, k.loc, /*result=*/Type(), rows, panel,
-                       /*bias=*/Value(), sums, Activation::Identity,
-                       /*gated=*/false, adds, /*scale=*/FloatAttr());
-}
 
 } // namespace
 
@@ -76,18 +53,19 @@ SmallVector<StepKernel::Row> StepKernel::rowsOfTile(KernelBuilder &k,
 void StepKernel::scoreInTiles(KernelBuilder &k, Value block,
                               const Range &range) {
   Value zero = k.index(0);
-  Value queries = cut(k, packedQueries, {block, zero, zero}, {rows, width});
-  k.forLoop(
-      firstPanel(k, range), k.ceilDiv(range.last, lanes), 1, {},
-      [&](KernelBuilder &k, Value panel, ValueRange) {
-        fetchNext(k, block, panel);
-        multiply(
-            k, queries,
-            cut(k, packedKeys, {panel, zero, zero}, {1, width / 2, 2 * lanes}),
-            cut(k, scoreScratch, {zero, k.mul(panel, lanes)}, {rows, lanes}),
-            /*adds=*/false);
-        return Values{};
-      });
+  Value queries = viewOf(k, packedQueries, {block, zero, zero}, {rows, width});
+  k.forLoop(firstPanel(k, range), k.ceilDiv(range.last, lanes), 1, {},
+            [&](KernelBuilder &k, Value panel, ValueRange) {
+              fetchNext(k, block, panel);
+              multiplyInTiles(k, queries,
+                              viewOf(k, packedKeys, {panel, zero, zero},
+                                     {1, width / 2, 2 * lanes}),
+                              viewOf(k, scoreScratch,
+                                     {zero, k.mul(panel, lanes)},
+                                     {rows, lanes}),
+                              /*adds=*/false);
+              return Values{};
+            });
 }
 
 /// Adds probabilities times values to the sums of a block of rows.
@@ -103,16 +81,17 @@ void StepKernel::sumInTiles(KernelBuilder &k, Value block, const Range &range) {
       zero, k.index(valuePanels), 1, {},
       [&](KernelBuilder &k, Value panel, ValueRange) {
         fetchNext(k, block, k.add(k.ceilDiv(keys, lanes), panel));
-        Value sums = cut(k, sumScratch, {panel, zero, zero}, {rows, lanes});
+        Value sums = viewOf(k, sumScratch, {panel, zero, zero}, {rows, lanes});
         auto add = [&](Value from, Value to, int64_t depth) {
           k.forLoop(from, to, depth, {},
                     [&](KernelBuilder &k, Value key, ValueRange) {
                       Value pair =
                           arith::DivUIOp::create(k.b, k.loc, key, k.index(2));
-                      multiply(
-                          k, cut(k, narrowScratch, {zero, key}, {rows, depth}),
-                          cut(k, packedValues, {panel, pair, zero},
-                              {1, depth / 2, 2 * lanes}),
+                      multiplyInTiles(
+                          k,
+                          viewOf(k, narrowScratch, {zero, key}, {rows, depth}),
+                          viewOf(k, packedValues, {panel, pair, zero},
+                                 {1, depth / 2, 2 * lanes}),
                           sums, /*adds=*/true);
                       return Values{};
                     });

@@ -17,6 +17,7 @@
 // vector code on the scratch, the same as after any other product.
 
 #include "PanelProduct.h"
+#include "TileOperands.h"
 
 #include "attune/Conversion/MatrixTiles.h"
 
@@ -30,14 +31,24 @@ namespace attune {
 /// Rows, of a block or of two halves of one.
 static constexpr int64_t kBlockRows = kMatrixBlock * kMatrixRows;
 
-/// The part [offsets, offsets + sizes) of a buffer.
-static Value viewOf(KernelBuilder &k, Value buffer, ArrayRef<Value> offsets,
-                    ArrayRef<int64_t> sizes) {
-  SmallVector<OpFoldResult> begins = getAsOpFoldResult(offsets), counts;
+Value viewOf(KernelBuilder &k, Value buffer, ValueRange begins,
+             ArrayRef<int64_t> sizes) {
+  SmallVector<OpFoldResult> offsets = getAsOpFoldResult(begins), counts;
+  counts.assign(begins.size() - sizes.size(), k.b.getIndexAttr(1));
   for (int64_t size : sizes)
     counts.push_back(k.b.getIndexAttr(size));
-  SmallVector<OpFoldResult> ones(sizes.size(), k.b.getIndexAttr(1));
-  return memref::SubViewOp::create(k.b, k.loc, buffer, begins, counts, ones);
+  SmallVector<OpFoldResult> ones(counts.size(), k.b.getIndexAttr(1));
+  auto type = memref::SubViewOp::inferRankReducedResultType(
+      sizes, cast<MemRefType>(buffer.getType()), offsets, counts, ones);
+  return memref::SubViewOp::create(k.b, k.loc, type, buffer, offsets, counts,
+                                   ones);
+}
+
+void multiplyInTiles(KernelBuilder &k, Value rows, Value panel, Value sums,
+                     bool adds) {
+  LinearIntoOp::create(k.b, k.loc, /*result=*/Type(), rows, panel,
+                       /*bias=*/Value(), sums, Activation::Identity,
+                       /*gated=*/false, adds, /*scale=*/FloatAttr());
 }
 
 /// The rows of a tile op against its panels.
@@ -291,9 +302,7 @@ private:
       step = k.index(*known / together);
     Value panel = viewOf(k, p.weight, {stored, step, k.index(0)},
                          {1, depth / together, together * p.panelLanes()});
-    LinearIntoOp::create(k.b, k.loc, /*result=*/Type(), input, panel,
-                         /*bias=*/Value(), block, Activation::Identity,
-                         /*gated=*/false, adds, /*scale=*/FloatAttr());
+    multiplyInTiles(k, input, panel, block, adds);
   }
 
   /// The same of bytes, group by group, each of which has scales of its own.
