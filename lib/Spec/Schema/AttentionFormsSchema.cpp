@@ -136,4 +136,70 @@ const ObjectType &biasType() {
   return type;
 }
 
+const ObjectType &ropeScalingType() {
+  static const ObjectType type{
+      "rope_scaling",
+      "Stretches a rotary embedding over longer sequences.",
+      {
+          {"type",
+           choice({"none", "linear", "dynamic", "llama3", "yarn", "longrope"}),
+           "how", true},
+          {"factor", positive(), "by how much; default 1"},
+          {"low_freq_factor", positive(), "llama3; default 1"},
+          {"high_freq_factor", positive(), "llama3; default 4"},
+          {"beta_fast", positive(), "yarn; default 32"},
+          {"beta_slow", positive(), "yarn; default 1"},
+          {"attention_factor", positive(),
+           "multiplies cos and sin; default 0.1 ln(factor) + 1 for yarn, 1 "
+           "for longrope"},
+          {"original_length", integer(1),
+           "dynamic, llama3, yarn, longrope: the length the model was trained "
+           "at"},
+          {"short_factors", array(positive()),
+           "longrope: divisors of the frequencies, one for each pair of "
+           "channels, up to original_length tokens"},
+          {"long_factors", array(positive()), "longrope: the same beyond"},
+          {"truncate", boolean(),
+           "yarn: round the ends of the ramp to whole channels; default true"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &ropeType() {
+  static const ObjectType type{
+      "rope",
+      "Rotary position embedding of queries and keys.",
+      {
+          {"theta", positive(), "base of the wavelengths; default 10000"},
+          {"interleaved", boolean(),
+           "turn channels (2i, 2i+1), not (i, i + n/2); default false"},
+          {"channels", integer(2),
+           "turned channels of each head, even; default head_dim"},
+          {"scaling", object(ropeScalingType()), "default none"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &relativeBiasType() {
+  static const ObjectType type{
+      "relative_bias",
+      "Learned biases of scores by the distance of query and key, which falls "
+      "into buckets: one for each small distance, wider ones further away.",
+      {
+          {"buckets", integer(2), "rows of the table; default 32"},
+          {"max_distance", integer(2),
+           "distance from which on all share a bucket; default 128"},
+          {"bidirectional", boolean(),
+           "half of the buckets are for keys ahead of the query; default true "
+           "unless causal"},
+      },
+      {},
+      {}};
+  return type;
+}
+
 } // namespace attune::spec

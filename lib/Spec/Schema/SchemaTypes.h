@@ -72,13 +72,15 @@ const ObjectType &moeType();
 const ObjectType &routerType();
 const ObjectType &sharedExpertType();
 const ObjectType &latentType();
-const ObjectType &ropeType();
 /// Tables of blocks (BlockSchema.cpp) and of attention (Schema.cpp).
 const ObjectType &ffnType();
 const ObjectType &blockType();
 const ObjectType &attentionType();
 /// Tables of cheaper forms of attention and of parts of it
 /// (AttentionFormsSchema.cpp).
+const ObjectType &ropeScalingType();
+const ObjectType &ropeType();
+const ObjectType &relativeBiasType();
 const ObjectType &queryGrowthType();
 const ObjectType &biasType();
 const ObjectType &blockSparseType();
