@@ -120,8 +120,9 @@ def ConvertAttuneToVector
       "attune.linear_attention_into; the lanes of a warp share the row of a "
       "norm; a thread has one channel of a state space">,
     Option<"matrixRows", "matrix-rows", "int64_t", /*default=*/"0",
-      "Fewest rows of bf16 for registers of a matrix unit, which hold 16; 0: "
-      "there is no such unit">,
+      "Fewest rows of bf16 for registers of a matrix unit, which hold 16: "
+      "fewer are copied to where a register's rows can be read; 0: there is no "
+      "such unit">,
     Option<"matrixQuads", "matrix-quads", "bool", /*default=*/"false",
       "The matrix unit multiplies bytes in quads, too">,
     Option<"integerLanes", "integer-lanes", "int64_t", /*default=*/"8",
@@ -609,7 +610,8 @@ def ConvertAttuneProductToVector
     attune.linear_into for a matrix unit: a block of 32 rows against one panel each.
     They are made part by part of the depth: of all rows and panels the first
     `matrix-depth` inputs, then the next ones. Sums wait in a scratch of
-    `matrix-bytes`. With `matrix-quads` bytes in groups of a multiple of 64 are
+    `matrix-bytes`. Fewer rows than a register's 16 are copied to a scratch of 16,
+    if that takes no more, and meet each panel from end to end. With `matrix-quads` bytes in groups of a multiple of 64 are
     multiplied so, too, group by group.
     Keeps: the order of every sum.
 
@@ -641,8 +643,9 @@ def ConvertAttuneProductToVector
   ];
   let options = [
     Option<"matrixRows", "matrix-rows", "int64_t", /*default=*/"0",
-      "Fewest rows of bf16 for registers of a matrix unit, which hold 16; 0: "
-      "there is no such unit">,
+      "Fewest rows of bf16 for registers of a matrix unit, which hold 16: "
+      "fewer are copied to where a register's rows can be read; 0: there is no "
+      "such unit">,
     Option<"matrixQuads", "matrix-quads", "bool", /*default=*/"false",
       "The matrix unit multiplies bytes in quads, too">,
     Option<"matrixDepth", "matrix-depth", "int64_t", /*default=*/"256",

@@ -7,7 +7,6 @@
 
 #include "Patterns.h"
 
-#include "attune/Conversion/MatrixTiles.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/Conversion/Schedule.h"
 
@@ -68,9 +67,8 @@ struct ConvertAttuneToVector final
                                  << "stream-bytes must be 0 or positive";
       return signalPassFailure();
     }
-    if (matrixRows != 0 && matrixRows < kMatrixRows) {
-      getOperation().emitError("matrix-rows must be 0 or at least ")
-          << kMatrixRows << ", the rows of a register";
+    if (matrixRows < 0) {
+      getOperation().emitError("matrix-rows must be 0 or positive");
       return signalPassFailure();
     }
     if (failed(checkSchedule(getOperation(), cooperative)))

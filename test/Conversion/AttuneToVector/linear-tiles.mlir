@@ -1,14 +1,14 @@
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=32 rows=3 matrix-rows=16},canonicalize,cse))" | FileCheck %s
 // RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{lanes=32 rows=6 matrix-rows=16 wide-tiles=true}))" \
 // RUN:   | FileCheck %s --check-prefix=ALONE
-// RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{matrix-rows=8}))" 2>&1 \
+// RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-to-vector{matrix-rows=-1}))" 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=FEW
-// RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-product-to-vector{matrix-rows=8}))" 2>&1 \
+// RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-product-to-vector{matrix-rows=-1}))" 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=FEW
-// FEW: error: matrix-rows must be 0 or at least 16, the rows of a register
+// FEW: error: matrix-rows {{.*}}must be 0 or positive
 // RUN: not attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-product-to-vector{matrix-depth=8}))" 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=SHALLOW
-// SHALLOW: error: {{.+}}matrix-depth at least 32, its inputs
+// SHALLOW: error: {{.+}}matrix-depth at least 32, the inputs of a register
 
 // For a matrix unit, parts of rows have whole blocks of 32, and steps as many
 // panels as it passes at a time. The tile is that of vectors, which take fewer

@@ -1,4 +1,5 @@
-// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-product-to-vector{matrix-rows=16 matrix-quads=true matrix-depth=64 matrix-bytes=65536}))" --split-input-file | FileCheck %s
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-product-to-vector{matrix-rows=16 matrix-quads=true matrix-depth=64 matrix-bytes=65536}))" --split-input-file -o %t && FileCheck %s --input-file=%t
+// RUN: attune-opt %s --pass-pipeline="builtin.module(func.func(convert-attune-product-to-vector{matrix-rows=6 matrix-depth=64 matrix-bytes=65536}))" --split-input-file -o %t && FileCheck %s --input-file=%t --check-prefix=PADDED
 
 // Rows for a matrix unit: the first 64 inputs of all rows and panels, then the
 // next ones, and of the last part each block's results as soon as its sums are
@@ -78,6 +79,47 @@ func.func @shallow(%x: memref<32x16xbf16>, %w: memref<2x8x64xbf16>, %y: memref<3
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
   attune.packed_product %x[%c0], %w[%c0, %c2] of 64 tile [3, 1] outs(%y : memref<32x64xf32>) : memref<32x16xbf16>, memref<2x8x64xbf16>
+  return
+}
+
+// -----
+
+// Rows that fill no register lie where there is room for all of its rows, if
+// that takes no more than sums do. Their sums are whole.
+// PADDED-LABEL: func.func @padded(
+// PADDED:         %[[ROOM:.+]] = memref.alloca() {alignment = 64 : i64} : memref<16x104xbf16>
+// PADDED:         scf.for
+// PADDED:           scf.for
+// PADDED:             vector.load %arg0[{{.+}}] : memref<7x104xbf16>, vector<32xbf16>
+// PADDED:             vector.store %{{.+}}, %[[ROOM]]
+// PADDED:         scf.for
+// PADDED-COUNT-2:   attune.linear_into %[[ROOM]], %{{.+}} : memref<16x104xbf16>, memref<1x52x64xbf16
+// PADDED:           scf.for
+// PADDED:             vector.transfer_write
+// PADDED-LABEL: func.func @no_room(
+// PADDED-NOT:     attune.linear_into
+// PADDED-LABEL: func.func @any_number(
+// PADDED-DAG:     %[[NONE:.+]] = arith.cmpi slt, %{{.+}}, %c6
+// PADDED-DAG:     %[[FEW:.+]] = arith.cmpi slt, %{{.+}}, %c16
+// PADDED:         attune.linear_into {{.+}} : memref<32x104xbf16
+// PADDED:         attune.linear_into {{.+}} : memref<16x104xbf16>
+// PADDED:         x86vector.avx512.dot
+func.func @padded(%x: memref<7x104xbf16>, %w: memref<4x52x64xbf16>, %y: memref<7x64xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  attune.packed_product %x[%c0], %w[%c0, %c2] of 64 activation <silu> gated tile [12, 1] outs(%y : memref<7x64xbf16>) : memref<7x104xbf16>, memref<4x52x64xbf16>
+  return
+}
+func.func @no_room(%x: memref<7x4096xbf16>, %w: memref<2x2048x64xbf16>, %y: memref<7x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  attune.packed_product %x[%c0], %w[%c0, %c2] of 64 tile [12, 1] outs(%y : memref<7x64xf32>) : memref<7x4096xbf16>, memref<2x2048x64xbf16>
+  return
+}
+func.func @any_number(%x: memref<?x104xbf16>, %w: memref<2x52x64xbf16>, %y: memref<?x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  attune.packed_product %x[%c0], %w[%c0, %c2] of 64 tile [12, 1] outs(%y : memref<?x64xf32>) : memref<?x104xbf16>, memref<2x52x64xbf16>
   return
 }
 

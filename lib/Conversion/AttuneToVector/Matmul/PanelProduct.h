@@ -241,11 +241,12 @@ private:
   mlir::Value onePass(KernelBuilder &k, int64_t tileRows, mlir::Value numRows,
                       mlir::Value firstPanel, mlir::Value count,
                       mlir::Value pass, mlir::Value tile) const;
-  /// The same by a matrix unit, in all passes; `numRows` is 0 or at least
-  /// `matrixRows`.
-  mlir::Value rowsInMatrixTiles(KernelBuilder &k, mlir::Value numRows,
-                                mlir::Value firstPanel, mlir::Value count,
-                                mlir::Value tile) const;
+  /// The same by a matrix unit, in all passes, to a buffer; `numRows` is 0 or
+  /// at least fewestMatrixRows().
+  void rowsInMatrixTiles(KernelBuilder &k, mlir::Value numRows,
+                         mlir::Value firstPanel, mlir::Value count,
+                         mlir::Value tile) const;
+  int64_t fewestMatrixRows() const;
   class MatrixTiles;
 
   /// The R outputs of a panel.

@@ -137,11 +137,10 @@ Value PanelProduct::tileOf(KernelBuilder &k, PackedProductOp op) const {
     if (!fillsMatrixTiles() || !rowsInMemory || !stack)
       return inVectors(rows);
     auto inTiles = [&](Value number) {
-      return rowsInMatrixTiles(k, number, op.getFirstPanel(), op.getNumPanels(),
-                               dest);
+      rowsInMatrixTiles(k, number, op.getFirstPanel(), op.getNumPanels(), dest);
+      return dest;
     };
-    int64_t least =
-        bytes ? std::max(matrixRows, Bytes::kMatrixRows) : matrixRows;
+    int64_t least = fewestMatrixRows();
     if (auto known = getConstantIntValue(rows))
       return *known < least ? inVectors(rows) : inTiles(rows);
     // All rows go one way, and the loops of the other have no turns.
@@ -230,11 +229,10 @@ struct ConvertAttuneProductToVector final
           "narrow-stream-bytes 0 or positive");
       return signalPassFailure();
     }
-    if ((matrixRows != 0 && matrixRows < kMatrixRows) ||
-        matrixDepth < kMatrixDepth || matrixBytes < 0) {
-      getOperation().emitError("matrix-rows must be 0 or at least ")
-          << kMatrixRows << ", the rows of a register, matrix-depth at least "
-          << kMatrixDepth << ", its inputs, and matrix-bytes 0 or positive";
+    if (matrixRows < 0 || matrixDepth < kMatrixDepth || matrixBytes < 0) {
+      getOperation().emitError("matrix-rows and matrix-bytes must be 0 or "
+                               "positive, matrix-depth at least ")
+          << kMatrixDepth << ", the inputs of a register";
       return signalPassFailure();
     }
     VectorLowering lowering{};

@@ -102,6 +102,52 @@ public:
             });
   }
 
+  /// Rows too few for a tile. A tile's rows would be read from behind them, so
+  /// they are copied to where there is room for that. What comes of the rest is
+  /// not used. Weights come from memory, each panel in one piece.
+  void emitFew(KernelBuilder &k, Value rows) const {
+    int64_t inputs = inputsOf(p);
+    Value room = p.scratchOf(k, {kMatrixRows, inputs}, k.b.getBF16Type());
+    auto vector = VectorType::get({kMatrixDepth}, k.b.getBF16Type());
+    forEach(k, k.index(0), rows, 1, [&](KernelBuilder &k, Value row) {
+      forEach(k, k.index(0), k.index(inputs), kMatrixDepth,
+              [&](KernelBuilder &k, Value from) {
+                if (inputs % kMatrixDepth != 0)
+                  from = k.min(from, k.index(inputs - kMatrixDepth));
+                Value own = vector::LoadOp::create(
+                    k.b, k.loc, vector, p.rowsInMemory,
+                    ValueRange{p.inputRow(k, row), from});
+                vector::StoreOp::create(k.b, k.loc, own, room,
+                                        ValueRange{row, from});
+              });
+    });
+    // None if there are no such rows.
+    Value none = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq,
+                                       rows, k.index(0));
+    Value panels = arith::SelectOp::create(k.b, k.loc, none, k.index(0), count);
+    forEach(k, k.index(0), panels, 1, [&](KernelBuilder &k, Value i) {
+      Value panel = k.add(firstPanel, i);
+      for (int64_t number = 0; number < numProducts; ++number) {
+        Value stored = k.add(k.mul(panel, numProducts), k.index(number));
+        Value block =
+            viewOf(k, sums, {k.index(number * kMatrixRows), k.index(0)},
+                   {kMatrixRows, p.lanes()});
+        multiplyInTiles(k, room, panelPart(k, stored, k.index(0), inputs),
+                        block, /*adds=*/false);
+      }
+      Outputs outputs = p.outputsOf(k, panel, k.mul(i, p.lanes()));
+      p.loadBias(k, outputs);
+      forEach(k, k.index(0), rows, 1, [&](KernelBuilder &k, Value row) {
+        auto load = [&](int64_t number) {
+          Value place = k.add(row, k.index(number * kMatrixRows));
+          return k.load(sums, {place, k.index(0)}, p.lanes());
+        };
+        p.finish(k, outputs, p.gated ? load(0) : Value(), load(numProducts - 1),
+                 row, tile);
+      });
+    });
+  }
+
   /// Panels whose sums wait at a time, those of gates among them: enough work
   /// for rows that come from the third-level cache, and few enough to leave
   /// room for the sums of many rows.
@@ -294,15 +340,20 @@ private:
   /// Rows by the inputs [from, from + depth) of a stored panel.
   void multiply(KernelBuilder &k, int64_t rows, Value row, Value from,
                 int64_t depth, Value stored, Value block, bool adds) const {
-    int64_t together = p.bytes ? 4 : 2;
     Value input =
         viewOf(k, p.rowsInMemory, {p.inputRow(k, row), from}, {rows, depth});
+    multiplyInTiles(k, input, panelPart(k, stored, from, depth), block, adds);
+  }
+
+  /// The inputs [from, from + depth) of a stored panel.
+  Value panelPart(KernelBuilder &k, Value stored, Value from,
+                  int64_t depth) const {
+    int64_t together = p.bytes ? 4 : 2;
     Value step = arith::DivUIOp::create(k.b, k.loc, from, k.index(together));
     if (auto known = getConstantIntValue(from))
       step = k.index(*known / together);
-    Value panel = viewOf(k, p.weight, {stored, step, k.index(0)},
-                         {1, depth / together, together * p.panelLanes()});
-    multiplyInTiles(k, input, panel, block, adds);
+    return viewOf(k, p.weight, {stored, step, k.index(0)},
+                  {1, depth / together, together * p.panelLanes()});
   }
 
   /// The same of bytes, group by group, each of which has scales of its own.
@@ -406,11 +457,35 @@ bool PanelProduct::fillsMatrixTiles() const {
   return pairs && !widened && attune::fillsMatrixTiles(2 * depth(), lanes());
 }
 
-Value PanelProduct::rowsInMatrixTiles(KernelBuilder &k, Value numRows,
-                                      Value firstPanel, Value count,
-                                      Value tile) const {
-  MatrixTiles(*this, k, numRows, firstPanel, count, tile).emit(k);
-  return tile;
+int64_t PanelProduct::fewestMatrixRows() const {
+  if (bytes)
+    return std::max(matrixRows, Bytes::kMatrixRows);
+  bool haveRoom = kMatrixRows * 2 * depth() * 2 <= matrixBytes;
+  return haveRoom ? matrixRows : std::max(matrixRows, kMatrixRows);
+}
+
+void PanelProduct::rowsInMatrixTiles(KernelBuilder &k, Value numRows,
+                                     Value firstPanel, Value count,
+                                     Value tile) const {
+  auto known = getConstantIntValue(numRows);
+  bool maybeFew = fewestMatrixRows() < kMatrixRows;
+  if (known)
+    maybeFew = *known < kMatrixRows;
+  Value many = numRows, few;
+  if (maybeFew && known) {
+    few = numRows;
+    many = k.index(0);
+  } else if (maybeFew) {
+    Value isFew = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt,
+                                        numRows, k.index(kMatrixRows));
+    few = arith::SelectOp::create(k.b, k.loc, isFew, numRows, k.index(0));
+    many = k.sub(numRows, few);
+  }
+  MatrixTiles tiles(*this, k, many, firstPanel, count, tile);
+  if (getConstantIntValue(many) != 0)
+    tiles.emit(k);
+  if (few)
+    tiles.emitFew(k, few);
 }
 
 } // namespace attune

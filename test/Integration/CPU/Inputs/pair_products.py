@@ -6,7 +6,8 @@
   pair_products.py ATTUNE WORK ROWS [KEY=VALUE]... [FLAG]...
 
 The program is compiled once, with FLAGs, and runs with each of ROWS ("1,2,33").
-Keys are the defaults below; `result` is the type of result and residual.
+Keys are the defaults below; `result` is the type of result and residual, and from
+`tiles` rows on a matrix unit multiplies, where there is one.
 
 A sum in f32 of K products differs from the exact one by K * 2^-24 of the sum of
 their sizes at most (Higham, 3.1), in whatever order; what activations, gates and
@@ -27,7 +28,8 @@ import tensors
 
 LANES = 32
 case = {"depth": 64, "width": 64, "bias": 0, "gated": 0, "residual": 0,
-        "activation": "", "scale": 0.0, "result": "f32"}
+        "activation": "", "scale": 0.0, "result": "f32",
+        "tiles": 16}
 attune, work, counts = sys.argv[1:4]
 flags = []
 for given in sys.argv[4:]:
@@ -162,7 +164,7 @@ for count in counts:
     for m in range(count):
         row = data[m * N * size:(m + 1) * N * size]
         # A row's bits depend on what multiplies it, and not on the others.
-        if first.setdefault((m, count < 16), row) != row:
+        if first.setdefault((m, count < case["tiles"]), row) != row:
             sys.exit(f"row {m} of {count} has other bits than before")
         for n in range(N):
             raw = row[n * size:(n + 1) * size]
