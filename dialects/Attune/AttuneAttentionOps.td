@@ -60,11 +60,11 @@ def Attune_MaskScoresOp : Attune_Op<"mask_scores",
     behind m's own, and no others.
     Lengths hide keys and move none: N is the same for all of the batch. But
     with the causal alignment `lengths` the last query of each sequence stands
-    at its last key. For slopes, causality and window N becomes
-    L = min(N, lengths[b]), and the diagonal of a score has the number
-    n - m + M - 1 + N - L, so that a column of `diagonals` is one distance for
-    all sequences. So one step decodes sequences of unequal length, each as
-    bottom_right does alone.
+    at its last key. For slopes, causality and window N becomes L = lengths[b]
+    (without diagonals it may be any number: other keys are elsewhere), and the
+    diagonal of a score has the number n - m + M - 1 + N - L, so that a column
+    is one distance for all sequences. So one step decodes sequences of unequal
+    length, each as bottom_right does alone.
 
     A size of mask, bias or blocks that is 1 in the type is broadcast (of
     blocks: batch and heads); a dynamic one is that of the scores.

@@ -23,14 +23,17 @@ using namespace attune;
 //===----------------------------------------------------------------------===//
 
 /// C1
-static LogicalResult checkPlaces(Operation *op, Value input, Value dest) {
+static LogicalResult checkPlaces(Operation *op, ValueRange inputs, Value dest) {
   bool tensors = isa<RankedTensorType>(dest.getType());
-  if (isa<RankedTensorType>(input.getType()) != tensors)
-    return op->emitOpError("has both tensors and buffers as operands");
+  for (Value input : inputs)
+    if (isa<RankedTensorType>(input.getType()) != tensors)
+      return op->emitOpError("has both tensors and buffers as operands");
   if (tensors == (op->getNumResults() == 0))
     return op->emitOpError(tensors ? "writes a tensor and gives none"
                                    : "writes a buffer and gives a tensor");
-  for (Value value : {input, dest})
+  SmallVector<Value> places(inputs);
+  places.push_back(dest);
+  for (Value value : places)
     if (!cast<ShapedType>(value.getType()).getElementType().isF32())
       return op->emitOpError("has an operand of type ")
              << value.getType() << ", but ranks exchange f32";
@@ -46,15 +49,37 @@ static bool agree(int64_t a, int64_t b) {
   return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b);
 }
 
+static bool agree(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  return a.size() == b.size() &&
+         llvm::equal(a, b, [](int64_t x, int64_t y) { return agree(x, y); });
+}
+
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<ShapedType>(value.getType()).getShape();
+}
+
 LogicalResult AllReduceOp::verify() {
   if (failed(checkPlaces(*this, getInput(), getDest())))
     return failure();
   // C2
-  ArrayRef<int64_t> from = cast<ShapedType>(getInput().getType()).getShape();
-  ArrayRef<int64_t> to = cast<ShapedType>(getDest().getType()).getShape();
-  if (from.size() != to.size() || !llvm::equal(from, to, agree))
+  if (!agree(shapeOf(getInput()), shapeOf(getDest())))
     return emitOpError("sums ")
            << getInput().getType() << " into " << getDest().getType();
+  return success();
+}
+
+LogicalResult AllMergeOp::verify() {
+  if (failed(checkPlaces(*this, {getInput(), getLse()}, getDest())))
+    return failure();
+  // C2
+  ArrayRef<int64_t> from = shapeOf(getInput());
+  if (from.empty() || !agree(from, shapeOf(getDest())))
+    return emitOpError("merges ")
+           << getInput().getType() << " into " << getDest().getType();
+  // C4
+  if (!agree(from.drop_back(), shapeOf(getLse())))
+    return emitOpError("merges ")
+           << getInput().getType() << " by " << getLse().getType();
   return success();
 }
 
@@ -67,10 +92,8 @@ LogicalResult AllGatherOp::verify() {
     return !columns || ShapedType::isDynamic(size) ||
            (*columns >= 0 && *columns <= size);
   };
-  ArrayRef<int64_t> from = cast<ShapedType>(getInput().getType()).getShape();
-  ArrayRef<int64_t> to = cast<ShapedType>(getDest().getType()).getShape();
-  if (from.empty() || from.size() != to.size() ||
-      !llvm::equal(from.drop_back(), to.drop_back(), agree) ||
+  ArrayRef<int64_t> from = shapeOf(getInput()), to = shapeOf(getDest());
+  if (from.empty() || to.empty() || !agree(from.drop_back(), to.drop_back()) ||
       !fits(from.back()) || !fits(to.back()))
     return emitOpError("puts ")
            << columns.value_or(0) << " columns of " << getInput().getType()
@@ -123,5 +146,27 @@ AliasingValueList AllGatherOp::getAliasingValues(OpOperand &operand,
 LogicalResult AllGatherOp::bufferize(RewriterBase &rewriter,
                                      const BufferizationOptions &options,
                                      BufferizationState &state) {
+  return bufferizeInto(*this, rewriter, options, state);
+}
+
+void AllMergeOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  effectsOf(*this, /*reads=*/false, effects);
+}
+bool AllMergeOp::bufferizesToMemoryRead(OpOperand &operand,
+                                        const AnalysisState &) {
+  return !isDpsInit(&operand);
+}
+bool AllMergeOp::bufferizesToMemoryWrite(OpOperand &operand,
+                                         const AnalysisState &) {
+  return isDpsInit(&operand);
+}
+AliasingValueList AllMergeOp::getAliasingValues(OpOperand &operand,
+                                                const AnalysisState &) {
+  return destinationOf(*this, operand);
+}
+LogicalResult AllMergeOp::bufferize(RewriterBase &rewriter,
+                                    const BufferizationOptions &options,
+                                    BufferizationState &state) {
   return bufferizeInto(*this, rewriter, options, state);
 }

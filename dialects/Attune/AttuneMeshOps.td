@@ -31,16 +31,23 @@ def Attune_RankOp : Attune_Op<"rank", [Pure]> {
   let description = [{
     `0 <= result < ranks`, and the same throughout a run. All ranks run the same
     code on tensors of the same shapes; the number says which part of the model
-    is this rank's. Nothing is computed.
+    is this rank's. Where several such groups of ranks share the positions of a
+    sequence, `of_positions` gives the number of this rank's group.
+
+    Nothing is computed, so nothing rounds.
 
     Source: `MPI_Comm_rank` of MPI.
 
     ```mlir
     %rank = attune.rank
     ```
+    ```mlir
+    %group = attune.rank of_positions
+    ```
   }];
+  let arguments = (ins UnitAttr:$of_positions);
   let results = (outs Index:$result);
-  let assemblyFormat = "attr-dict";
+  let assemblyFormat = "(`of_positions` $of_positions^)? attr-dict";
 }
 
 def Attune_AllReduceOp : Attune_MeshOp<"all_reduce"> {
@@ -109,6 +116,54 @@ def Attune_AllGatherOp : Attune_MeshOp<"all_gather"> {
   let assemblyFormat = [{
     $input `columns` $columns `into` $dest attr-dict
     `:` type($input) `,` type($dest) (`->` type($result)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      return getDestMutable();
+    }
+  }];
+}
+
+def Attune_AllMergeOp : Attune_MeshOp<"all_merge"> {
+  let summary = "Attention over the keys of all ranks, from that over each one's";
+  let description = [{
+    Rank r has `X_r[..., d]`, what attention over its own keys gives, and
+    `L_r[...]`, the logarithm of the sum of their exponentials:
+
+    ```
+    m    = max_r L_r[...]            w_r = exp(L_r[...] - m)
+    Y[..., d] = (sum_r w_r X_r[..., d]) / (sum_r w_r)
+    ```
+
+    and zeros where all `L_r` are -inf: no rank has a key that is seen. It is
+    what `online_merge` makes of two states, for finished ones. The ranks are
+    those with the same part of the model: one of each group that shares
+    positions.
+
+    In f32, in the order of ranks: each addition rounds, and all ranks get the
+    same bits from every engine.
+    Source: Dao (2023), for the logarithm; Milakov and Gimelshein (2018), for
+    merging.
+
+    Verifier rules (tests: `invalid-mesh.mlir`, one case per label):
+    - C1: all operands are f32 tensors and there is a result, or all are f32
+      buffers and there is none.
+    - C2: input and destination have the same shape.
+    - C4: lse has the shape of the input without its last dimension.
+
+    ```mlir
+    %y = attune.all_merge %x, %lse into %d
+       : tensor<?x8x?x64xf32>, tensor<?x8x?xf32>, tensor<?x8x?x64xf32>
+       -> tensor<?x8x?x64xf32>
+    ```
+  }];
+  let arguments = (ins Attune_MeshPlace:$input, Attune_MeshPlace:$lse,
+                       Attune_MeshPlace:$dest);
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let assemblyFormat = [{
+    $input `,` $lse `into` $dest attr-dict
+    `:` type($input) `,` type($lse) `,` type($dest) (`->` type($result)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -37,10 +37,14 @@ public:
     decodes = bool(entry);
     if (!entry)
       entry = module.lookupSymbol<func::FuncOp>("forward");
-    auto ranks = module->getAttrOfType<IntegerAttr>("attune.ranks");
-    if (!entry || !ranks)
+    auto countOf = [&](StringRef name) {
+      auto count = module->getAttrOfType<IntegerAttr>(name);
+      return count ? count.getInt() : 1;
+    };
+    result.parts = countOf("attune.ranks");
+    result.sharers = countOf("attune.sharers");
+    if (!entry || result.ranks() == 1)
       return std::nullopt;
-    result.ranks = ranks.getInt();
     result.tokens = decodes ? 0 : tokens;
     countParameters();
     // The order to call, and what the call is about.
@@ -51,13 +55,13 @@ public:
 
 private:
   void countParameters() {
-    result.parameters.assign(result.ranks, 0);
+    result.parameters.assign(result.parts, 0);
     for (auto weight : module.getOps<WeightOp>()) {
       if (weight.holdsScales() || weight.holdsOrder())
         continue;
       uint64_t parts = uint64_t(weight.getNumLayers() * weight.getNumParts());
       std::optional<WeightCut> cut = getCut(weight);
-      for (int64_t rank = 0; rank < result.ranks; ++rank)
+      for (int64_t rank = 0; rank < result.parts; ++rank)
         result.parameters[rank] +=
             parts * uint64_t(cut && !cut->cutsParts ? elementsOf(*cut, rank)
                                                     : elementsOf(weight));
@@ -117,16 +121,32 @@ private:
       double heads = double(query.getDimSize(1)) * double(times);
       double width = double(query.getDimSize(3)) +
                      double(widthOfRows(attention.getValue().getType()));
-      auto keys = double(decodes ? tokens + 1 : tokens);
-      result.flops += 2 * heads * width * keys * (decodes ? 1 : keys);
+      // Of cached ones those that its merging shares out; else rings have them.
+      bool shared =
+          attention.getLse() && llvm::any_of(attention.getLse().getUsers(),
+                                             llvm::IsaPred<AllMergeOp>);
+      double sharers = shared ? double(result.sharers) : 1;
+      double keys = double(decodes ? tokens + 1 : tokens) / sharers;
+      result.flops += 2 * heads * width * keys * (decodes ? 1 : double(tokens));
       if (!decodes)
         return;
       for (Value cached : {attention.getKey(), attention.getValue()}) {
         auto type = cast<ShapedType>(cached.getType());
-        result.readBytes += double(times) * double(tokens) *
+        result.readBytes += double(times) * double(tokens) / sharers *
                             double(type.getDimSize(1) * type.getDimSize(3)) *
                             type.getElementTypeBitWidth() / 8;
       }
+    } else if (auto merge = dyn_cast<AllMergeOp>(op)) {
+      // Rows with the logarithms of their sums.
+      auto type = cast<ShapedType>(merge.getInput().getType());
+      double floats = double(type.getDimSize(1)) *
+                      double(type.getDimSize(3) + 1) *
+                      (decodes ? 1 : double(tokens));
+      auto pieces = int64_t(std::ceil(floats / kFloatsAtOnce));
+      result.exchanges += times * pieces;
+      result.messages += times * pieces * (result.sharers - 1);
+      result.sentBytes +=
+          double(times) * double(result.sharers - 1) * floats * 4;
     } else if (isa<AllReduceOp, AllGatherOp>(op)) {
       // The likeliest token is one number of each rank, and spares the logits.
       auto gather = dyn_cast<AllGatherOp>(op);
@@ -137,13 +157,13 @@ private:
       double floats = rowsOf(op->getOperand(0)) *
                       double(ShapedType::isDynamic(width) ? 1 : width);
       auto pieces = int64_t(std::ceil(floats / kFloatsAtOnce));
-      auto others = double(result.ranks - 1);
-      if (!gather && result.ranks > 2 && floats >= kFloatsInShares) {
+      auto others = double(result.parts - 1);
+      if (!gather && result.parts > 2 && floats >= kFloatsInShares) {
         pieces *= 2;
-        others *= 2 / double(result.ranks);
+        others *= 2 / double(result.parts);
       }
       result.exchanges += times * pieces;
-      result.messages += times * pieces * (result.ranks - 1);
+      result.messages += times * pieces * (result.parts - 1);
       result.sentBytes += double(times) * others * floats * 4;
     }
   }
@@ -170,7 +190,7 @@ private:
       if (WeightOp weight = weightOf(operand)) {
         std::optional<WeightCut> cut = getCut(weight);
         double visits = double(active) * rowsOf(experts) /
-                        double(cut && cut->cutsParts ? result.ranks : 1);
+                        double(cut && cut->cutsParts ? result.parts : 1);
         // Many tokens go through all that there are.
         double read = std::min(visits, double(weight.getNumParts()));
         countWeight(operand, double(times) * read, visits / read);

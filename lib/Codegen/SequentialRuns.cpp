@@ -20,7 +20,7 @@ namespace attune {
 
 static bool isParallelStep(Operation *op) {
   return isa<scf::ForallOp, scf::ParallelOp, gpu::LaunchOp, func::CallOp,
-             AllReduceOp, AllGatherOp>(op);
+             AllReduceOp, AllGatherOp, AllMergeOp>(op);
 }
 static bool holdsParallelStep(Operation *op) {
   return op

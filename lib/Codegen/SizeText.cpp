@@ -7,6 +7,8 @@
 
 #include "SizeText.h"
 
+#include "Attune/AttuneMeshOps.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -68,6 +70,9 @@ std::string SizeText::sizeText(Value value, unsigned depth) const {
         argument, [&](Value passed) { return sizeText(passed, depth - 1); });
   }
   Operation *op = value.getDefiningOp();
+  // Of several ranks the first one, which has no less than others.
+  if (isa<RankOp>(op))
+    return "0";
   if (auto dim = dyn_cast<memref::DimOp>(op))
     if (auto index = dim.getConstantIndex())
       return dimText(dim.getSource(), *index, depth - 1);

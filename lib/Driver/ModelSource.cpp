@@ -558,8 +558,8 @@ static bool chooseMesh(const Options &options, ModelSource &source,
     return false;
   }
   source.mesh = *axes;
-  std::string noMesh = findMeshProblem(options);
-  if (source.mesh.processes() < 2 || noMesh.empty())
+  std::string noMesh = findMeshProblem(options, source.mesh);
+  if (noMesh.empty())
     return true;
   diags.error(where, "/mesh: " + noMesh + "add --mesh=tp=1");
   return false;

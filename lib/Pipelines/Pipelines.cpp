@@ -89,6 +89,11 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
     unfuse.explainFusion = options.explainFusion;
     pm.addPass(createUnfuseAttention(unfuse));
   }
+  if (options.mesh.sp > 1) {
+    ShardPositionsOptions positions;
+    positions.sp = options.mesh.sp;
+    pm.addPass(createShardPositions(positions));
+  }
   insert(pm, options, "after-fusion");
   pm.addPass(createDecomposeFFN());
   pm.addPass(createDecomposeRecurrent());

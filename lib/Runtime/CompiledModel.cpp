@@ -51,10 +51,10 @@ bool CompiledModel::openWeights(const OpenOptions &options, Error &error) {
                 blob.size() == modelInfo.weightsBytes + rankLineBytes;
   if (isPart) {
     uint64_t rank = blob.takeRank(modelInfo.weightsBytes);
-    if (rank != static_cast<uint64_t>(mesh->rank()))
+    if (rank != static_cast<uint64_t>(mesh->part()))
       return error.badInput(blob.file() + ": has the weights of rank " +
                             std::to_string(rank) + ", and this is rank " +
-                            std::to_string(mesh->rank()) +
+                            std::to_string(mesh->part()) +
                             "; start each rank with its own file");
     expected = modelInfo.weightsBytes;
   }
@@ -75,7 +75,7 @@ bool CompiledModel::openWeights(const OpenOptions &options, Error &error) {
     return false;
   }
   return modelInfo.ranks < 2 || isPart ||
-         blob.keepRank(static_cast<uint64_t>(mesh->rank()),
+         blob.keepRank(static_cast<uint64_t>(mesh->part()),
                        modelInfo.sharedBytes, each, error);
 }
 
@@ -94,7 +94,7 @@ bool CompiledModel::joinRanks(const OpenOptions &options, Error &error) {
   if (options.weights)
     return error.badInput("a model that is cut for several ranks finds its "
                           "weights in a file alone");
-  mesh = Mesh::join(modelInfo.ranks, modelInfo.groups, options, error);
+  mesh = Mesh::join(modelInfo, options, error);
   if (!mesh)
     return false;
   bool good = openWeights(options, error);
@@ -198,7 +198,7 @@ CompiledModel::open(const attune_model_descriptor *descriptor,
   if (!checkMachine(model->modelInfo.needs, error) || !model->chooseCode(error))
     return nullptr;
   OpenOptions given = options;
-  if (model->modelInfo.ranks > 1 || model->modelInfo.groups > 1) {
+  if (model->modelInfo.hasRanks()) {
     if (!model->joinRanks(options, error))
       return nullptr;
     if (!given.threads)

@@ -212,12 +212,15 @@ private:
       return fail("mesh", "an object", mesh);
     int64_t shared = 0;
     if (!integer(mesh, "ranks", info.ranks, true) ||
+        !integer(mesh, "sharers", info.sharers, false) ||
         !integer(mesh, "groups", info.groups, false) ||
         !integer(mesh, "shared_bytes", shared, true))
       return false;
-    if (info.ranks < 1 || info.ranks > 1 << 20 || info.groups < 1 ||
-        info.groups > 1 << 20 || info.ranks * info.groups > 1 << 20 ||
-        shared < 0 || static_cast<uint64_t>(shared) > info.weightsBytes)
+    auto isCount = [](int64_t count) { return count >= 1 && count <= 1 << 20; };
+    if (!isCount(info.ranks) || !isCount(info.sharers) ||
+        !isCount(info.groups) || !isCount(info.ranksOfGroup()) ||
+        !isCount(info.ranksOfGroup() * info.groups) || shared < 0 ||
+        static_cast<uint64_t>(shared) > info.weightsBytes)
       return fail("mesh", "a number of ranks and bytes of the weights", mesh);
     info.sharedBytes = static_cast<uint64_t>(shared);
     return true;
@@ -322,8 +325,12 @@ private:
         !integer(value, "max", arg.max, false) ||
         !integer(value, "longest", arg.longest, false) ||
         !integer(value, "window", arg.window, false) ||
-        !integer(value, "slack", arg.slack, false))
+        !integer(value, "slack", arg.slack, false) ||
+        !integer(value, "sharers", arg.sharers, false))
       return false;
+    if (arg.sharers < 1 || arg.sharers > info.sharers)
+      return error.set(ExitInternalError,
+                       "model metadata: " + where + ": no such sharers");
     if (arg.window < 0 || arg.window > INT32_MAX || arg.slack < 0 ||
         arg.slack > INT32_MAX || (arg.window > 0 && arg.slack < 4))
       return error.set(ExitInternalError,

@@ -25,7 +25,8 @@ std::optional<MeshAxes> MeshAxes::parse(StringRef text, std::string &problem) {
   for (StringRef item : items) {
     auto [axis, size] = item.split('=');
     int64_t ranks = 0;
-    good = good && (axis == "tp" || axis == "ep" || axis == "dp") &&
+    good = good &&
+           (axis == "tp" || axis == "ep" || axis == "sp" || axis == "dp") &&
            !size.getAsInteger(10, ranks) && ranks >= 1 && ranks <= most &&
            sizes.insert({axis, ranks}).second;
   }
@@ -35,6 +36,7 @@ std::optional<MeshAxes> MeshAxes::parse(StringRef text, std::string &problem) {
   };
   take("tp", axes.tp);
   take("ep", axes.ep);
+  take("sp", axes.sp);
   take("dp", axes.dp);
   bool same = axes.tp == 1 || axes.ep == 1 || axes.tp == axes.ep;
   if (good && same)
@@ -44,9 +46,10 @@ std::optional<MeshAxes> MeshAxes::parse(StringRef text, std::string &problem) {
               "same number if both are given; found '" +
               text.str() + "'";
   else
-    problem = "expected tp=N, ep=N or dp=N, or several of them with commas "
-              "between, with N from 1 to " +
-              std::to_string(most) + ", found '" + text.str() + "'";
+    problem =
+        "expected tp=N, ep=N, sp=N or dp=N, or several of them with commas "
+        "between, with N from 1 to " +
+        std::to_string(most) + ", found '" + text.str() + "'";
   return std::nullopt;
 }
 

@@ -55,11 +55,14 @@ void Signature::findRoles(FunctionOpInterface func) const {
     StringRef name = argument(func, i, "attune.name");
     Role role = {type, name.str()};
     if (!func.getAllArgAttrs() && known.size() == func.getNumArguments())
-      role = {type, known[i].name, known[i].sideBySide};
+      role = {type, known[i].name, known[i].sideBySide, known[i].sharers};
     else if (auto sizes = dyn_cast_or_null<DenseI64ArrayAttr>(
                  func.getArgAttr(unsigned(i), "attune.side_by_side")))
       role.sideBySide.assign(sizes.asArrayRef().begin(),
                              sizes.asArrayRef().end());
+    if (auto sharers =
+            func.getArgAttrOfType<IntegerAttr>(unsigned(i), "attune.sharers"))
+      role.sharers = sharers.getInt();
     roles.push_back(std::move(role));
   }
   auto bytes =
@@ -146,13 +149,46 @@ struct Cut {
 };
 } // namespace
 
+/// Copies between a cache [..., positions, width] and what one of `sharers` has
+/// of it, with a row behind that for what is another's.
+template <typename Copy>
+static void transferPositions(Array &all, Array &part, int64_t sharer,
+                              Copy copy) {
+  size_t dim = all.shape.size() - 2;
+  int64_t width = all.shape.back(), positions = all.shape[dim];
+  int64_t rows = part.shape[dim], share = rows - 1;
+  int64_t planes = volume(llvm::ArrayRef(all.shape).take_front(dim));
+  for (int64_t plane = 0; plane < planes; ++plane)
+    for (int64_t i = 0; i < share; ++i) {
+      int64_t position = sharer * share + i;
+      for (int64_t d = 0; d < width && position < positions; ++d)
+        copy(all.data[(plane * positions + position) * width + d],
+             part.data[(plane * rows + i) * width + d]);
+    }
+}
+
+static Datum positionsFor(const Machine &machine, int64_t sharers,
+                          const Datum &value) {
+  Shape shape = value.array().shape;
+  int64_t &positions = shape[shape.size() - 2];
+  positions = (positions + sharers - 1) / sharers + 1;
+  Datum part = makeArray(shape, whole(0)), all = value;
+  transferPositions(all.array(), part.array(), machine.sharer,
+                    [](Scalar &from, Scalar &to) { to = from; });
+  return part;
+}
+
 /// One rank's part of an array that is to be an argument; the array itself if
 /// ranks do not share it.
 static Datum partFor(const Machine &machine, const Signature::Role &role,
-                     const Datum &value) {
+                     Datum value) {
   auto shaped = dyn_cast<ShapedType>(role.type);
-  int64_t ranks = machine.ranks->size();
-  if (ranks == 1 || !shaped || !shaped.hasRank() || !value.box)
+  int64_t ranks = machine.ranks->getParts();
+  if (!shaped || !shaped.hasRank() || !value.box)
+    return value;
+  if (role.sharers > 1 && value.array().shape.size() > 1)
+    value = positionsFor(machine, role.sharers, value);
+  if (ranks == 1)
     return value;
   std::optional<Cut> cut =
       Cut::find(value.array().shape, shaped.getShape(), ranks, role.sideBySide);
@@ -283,23 +319,18 @@ static std::optional<Outputs> runOn(Machine &machine, FunctionOpInterface func,
   return outputs;
 }
 
-/// Puts together what ranks have of a result, which is of the shape of `like`
-/// if that is known.
-static Output join(std::vector<Output> &parts, const Output *like,
-                   const Signature &signature) {
+/// Puts together what ranks that share the weights have of a result, which is
+/// of the shape of `like` if that is known.
+static Output joinParts(llvm::MutableArrayRef<Output> parts, const Output *like,
+                        llvm::ArrayRef<int64_t> sideBySide) {
   int64_t ranks = int64_t(parts.size());
   Output all = parts[0];
   std::optional<Cut> cut;
-  // What is kept goes by the name of the argument that it replaces.
-  llvm::ArrayRef<int64_t> sideBySide;
-  for (const Signature::Role &role : signature.roles)
-    if (role.name == all.name)
-      sideBySide = role.sideBySide;
   if (like && all.value.box && like->value.box)
     cut = Cut::find(like->value.array().shape, all.value.array().shape, ranks,
                     sideBySide);
   if (!cut) {
-    for (const Output &part : llvm::ArrayRef(parts).drop_front())
+    for (const Output &part : parts.drop_front())
       all.copies.push_back(part.value);
     return all;
   }
@@ -315,14 +346,49 @@ static Output join(std::vector<Output> &parts, const Output *like,
   return all;
 }
 
+/// Puts together what ranks have of a result: first the positions, of those
+/// with the same part of the weights.
+static Output join(std::vector<Output> &own, int64_t parts, const Output *like,
+                   const Signature &signature) {
+  // What is kept goes by the name of the argument that it replaces.
+  Signature::Role role;
+  for (const Signature::Role &other : signature.roles)
+    if (other.name == own[0].name)
+      role = other;
+  int64_t sharers = int64_t(own.size()) / parts;
+  if (role.sharers > 1 && like && like->value.box) {
+    for (int64_t part = 0; part < parts; ++part) {
+      Shape shape = own[part].value.array().shape;
+      shape[shape.size() - 2] =
+          like->value.array().shape[like->value.array().shape.size() - 2];
+      Datum all = makeArray(shape, whole(0));
+      for (int64_t sharer = 0; sharer < sharers; ++sharer)
+        transferPositions(all.array(), own[sharer * parts + part].value.array(),
+                          sharer, [](Scalar &to, Scalar &from) { to = from; });
+      own[part].value = std::move(all);
+    }
+    sharers = 1;
+  }
+  llvm::MutableArrayRef<Output> ranks(own);
+  Output all = joinParts(ranks.take_front(parts), like, role.sideBySide);
+  for (int64_t sharer = 1; sharer < sharers; ++sharer) {
+    Output copy =
+        joinParts(ranks.slice(sharer * parts, parts), like, role.sideBySide);
+    all.copies.push_back(copy.value);
+    llvm::append_range(all.copies, copy.copies);
+  }
+  return all;
+}
+
 std::optional<Outputs> validation::run(Ranks &ranks, FunctionOpInterface func,
                                        const Signature &signature,
                                        llvm::ArrayRef<Argument> args,
                                        const Outputs *like) {
   std::vector<std::optional<Outputs>> own(ranks.size());
   bool good = ranks.run([&](Machine &machine) {
-    own[machine.rank] = runOn(machine, func, signature, args, like);
-    return own[machine.rank].has_value();
+    std::optional<Outputs> &outputs = own[ranks.numberOf(machine)];
+    outputs = runOn(machine, func, signature, args, like);
+    return outputs.has_value();
   });
   if (!good)
     return std::nullopt;
@@ -333,7 +399,8 @@ std::optional<Outputs> validation::run(Ranks &ranks, FunctionOpInterface func,
     std::vector<Output> parts;
     for (std::optional<Outputs> &outputs : own)
       parts.push_back((*outputs)[o]);
-    all.push_back(join(parts, like && o < like->size() ? &(*like)[o] : nullptr,
+    all.push_back(join(parts, ranks.getParts(),
+                       like && o < like->size() ? &(*like)[o] : nullptr,
                        signature));
   }
   return all;

@@ -47,6 +47,8 @@ struct Signature {
     /// If ranks share several things that lie side by side in the last
     /// dimension, the sizes of all.
     llvm::SmallVector<int64_t> sideBySide = {};
+    /// Ranks that share the positions of a cache.
+    int64_t sharers = 1;
   };
   mutable std::vector<Role> roles;
   mutable unsigned first = 0; ///< the first role behind the weights

@@ -53,3 +53,21 @@ func.func @c3_2(%x: memref<2x4xf32>, %d: memref<3x9xf32>) {
   attune.all_gather %x columns %n into %d : memref<2x4xf32>, memref<3x9xf32>
   return
 }
+
+// -----
+
+// C2: the same shape
+func.func @c2_2(%x: memref<2x4xf32>, %l: memref<2xf32>, %d: memref<2x5xf32>) {
+  // expected-error @+1 {{merges 'memref<2x4xf32>' into 'memref<2x5xf32>'}}
+  attune.all_merge %x, %l into %d : memref<2x4xf32>, memref<2xf32>, memref<2x5xf32>
+  return
+}
+
+// -----
+
+// C4: one number a row
+func.func @c4(%x: memref<2x4xf32>, %l: memref<4xf32>, %d: memref<2x4xf32>) {
+  // expected-error @+1 {{merges 'memref<2x4xf32>' by 'memref<4xf32>'}}
+  attune.all_merge %x, %l into %d : memref<2x4xf32>, memref<4xf32>, memref<2x4xf32>
+  return
+}

@@ -6,7 +6,10 @@
 func.func @rank() -> index {
   // CHECK: attune.rank
   %rank = attune.rank
-  return %rank : index
+  // CHECK: attune.rank of_positions
+  %group = attune.rank of_positions
+  %sum = arith.addi %rank, %group : index
+  return %sum : index
 }
 
 // The sum goes where the residual was, without a copy.
@@ -33,4 +36,18 @@ func.func @all_gather(%x: tensor<?x1x51xf32>,
   %y = attune.all_gather %x columns %n into %d
      : tensor<?x1x51xf32>, tensor<?x1x99xf32> -> tensor<?x1x99xf32>
   return %y : tensor<?x1x99xf32>
+}
+
+// CHECK-LABEL: @all_merge(
+// BUFFERS-LABEL: @all_merge(
+// BUFFERS-NOT: memref.copy
+func.func @all_merge(%x: tensor<?x8x?x64xf32>, %lse: tensor<?x8x?xf32>,
+                     %d: tensor<?x8x?x64xf32>) -> tensor<?x8x?x64xf32> {
+  // CHECK: attune.all_merge %{{.+}}, %{{.+}} into %{{.+}} : tensor<?x8x?x64xf32>, tensor<?x8x?xf32>, tensor<?x8x?x64xf32> -> tensor<?x8x?x64xf32>
+  // BUFFERS: attune.all_merge %{{.+}}, %{{.+}} into %[[D:.+]] : memref<?x8x?x64xf32>, memref<?x8x?xf32>, memref<?x8x?x64xf32>
+  // BUFFERS-NEXT: return %[[D]]
+  %y = attune.all_merge %x, %lse into %d
+     : tensor<?x8x?x64xf32>, tensor<?x8x?xf32>, tensor<?x8x?x64xf32>
+     -> tensor<?x8x?x64xf32>
+  return %y : tensor<?x8x?x64xf32>
 }

@@ -190,6 +190,26 @@ static int forgetReduce(AllReduceOp op) {
   return 1;
 }
 
+/// A rank takes what its own keys give for what all keys give.
+static int forgetMerge(AllMergeOp op) {
+  op.getResult().replaceAllUsesWith(op.getInput());
+  op.erase();
+  return 1;
+}
+
+/// A group of ranks believes that it has the positions of the one before.
+static int shiftPositions(RankOp op) {
+  if (!op.getOfPositions())
+    return 0;
+  OpBuilder b(op);
+  b.setInsertionPointAfter(op);
+  Value one = arith::ConstantIndexOp::create(b, op.getLoc(), 1);
+  auto next = arith::AddIOp::create(b, op.getLoc(), op.getResult(), one);
+  Value last = arith::MinSIOp::create(b, op.getLoc(), next, one);
+  op.getResult().replaceAllUsesExcept(last, next);
+  return 1;
+}
+
 /// What the first rank alone adds, all of them add.
 static int biasOnEveryRank(WeightOp weight) {
   std::optional<WeightCut> cut = getCut(weight);
@@ -251,7 +271,8 @@ struct PlantBug final : PassWrapper<PlantBug, OperationPass<>> {
         plant("scale", forgetScale) || plant("bf16", narrowSums) ||
         plant("cache", readStale) || plant("buffer", reuseEarly) ||
         plant("reduce", forgetReduce) || plant("ranks-bias", biasOnEveryRank) ||
-        plant("slice", shiftSlice))
+        plant("slice", shiftSlice) || plant("merge", forgetMerge) ||
+        plant("positions", shiftPositions))
       return;
     emitError(getOperation()->getLoc(), "'" + bug + "' is no bug");
     signalPassFailure();

@@ -19,7 +19,9 @@ namespace attune {
 /// One rank of a model that several share, for a generated token, or where
 /// nothing is generated for one sequence.
 struct MeshStatistics {
-  int64_t ranks = 1;
+  int64_t parts = 1;   ///< of the weights, one rank each
+  int64_t sharers = 1; ///< times as many ranks share positions
+  int64_t ranks() const { return parts * sharers; }
   /// Of the sequence; 0: it is for a generated token.
   int64_t tokens = 0;
   /// Of each rank, in their order; what all of them have counts for each.

@@ -414,10 +414,13 @@ private:
     uint64_t layers = 0, rowBytes = 0;
     uint64_t planes = 1, positionBytes = 0;
     int64_t window = 0; ///< 0: it is no ring
+    /// Of a sequence whose positions ranks share: those that are here, on the
+    /// first rank, which has the most; 0: all are.
+    uint64_t share = 0;
     /// What `length` positions take of a plane.
     uint64_t bytesOf(uint64_t length) const {
       if (positionBytes)
-        return length * positionBytes;
+        return (share ? std::min(length, share) : length) * positionBytes;
       return length ? layers * rowBytes : 0;
     }
   };
@@ -446,6 +449,7 @@ private:
   int idsOutput = -1, valuesOutput = -1;
   int64_t candidates = 0;
   int64_t batch = 1, maxLength = 0, past = 0, vocabularySize = 0;
+  int64_t room = 0; ///< of caches that hold all positions, or a share of them
 };
 
 } // namespace attune::runtime

@@ -80,9 +80,18 @@ struct ArgInfo {
   /// and the further positions that their caches have room for; 0: all
   /// positions.
   int64_t window = 0, slack = 0;
+  /// Cache: groups of ranks that share its positions, each with the next ones.
+  int64_t sharers = 1;
 
-  /// Positions that a cache has room for if texts have `capacity` at most.
+  /// Positions that a group keeps of `capacity`.
+  int64_t shareOf(int64_t capacity) const {
+    return (capacity + sharers - 1) / sharers;
+  }
+  /// Positions that a cache has room for if texts have `capacity` at most. One
+  /// that is shared has a row more, for what is another group's.
   int64_t roomOf(int64_t capacity) const {
+    if (sharers > 1)
+      return shareOf(capacity) + 1;
     return window ? std::min(capacity, window + slack) : capacity;
   }
   /// "[batch, seq, 768]"
@@ -125,11 +134,16 @@ struct ModelInfo {
   /// Adapters that a text can be computed with; number 0 is none, the first is
   /// number 1.
   std::vector<std::string> adapters;
+  /// That run one copy of the model.
+  int64_t ranksOfGroup() const { return ranks * sharers; }
+  bool hasRanks() const { return ranksOfGroup() * groups > 1; }
   uint64_t weightsBytes = 0; ///< that one process reads
   /// Ranks that the model is cut for. Of the bytes, the first ones are the same
   /// for all ranks, and stand in the file once; then come those of each rank.
   int64_t ranks = 1;
-  /// Groups of such ranks, which share texts.
+  /// So many times as many ranks share the positions of a sequence as well.
+  int64_t sharers = 1;
+  /// Groups of all of these, which share texts.
   int64_t groups = 1;
   uint64_t sharedBytes = 0;
   /// The fingerprint of the layout that the code reads, in 16 digits; empty

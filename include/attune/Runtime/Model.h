@@ -79,6 +79,12 @@ void attune_rt_all_reduce(const float *input, float *dest, int64_t count,
 void attune_rt_all_gather(const float *input, float *dest, int64_t rows,
                           int64_t input_columns, int64_t columns,
                           int64_t dest_columns);
+/* Groups of ranks that share positions of a sequence: the number of this one,
+ * and what attention gives over the keys of all of them, of `input` ([rows,
+ * width]) over those of each, by the logarithms `lse` of their sums. */
+int64_t attune_rt_rank_of_positions(void);
+void attune_rt_all_merge(const float *input, const float *lse, float *dest,
+                         int64_t rows, int64_t width);
 
 /* Called by the entries of a model for a GPU. A kernel's parameters are 8-byte
  * words; sizes of grid and block that are zero launch nothing. */

@@ -22,13 +22,15 @@ namespace attune {
 struct MeshAxes {
   int64_t tp = 1; ///< ranks that share heads, widths and the vocabulary
   int64_t ep = 1; ///< ranks that share the experts of mixtures: the same ranks
-  int64_t dp = 1; ///< groups of such ranks, which share texts
+  int64_t sp = 1; ///< times as many, which share the positions of a sequence
+  int64_t dp = 1; ///< groups of all of these, which share texts
 
-  /// Of a group.
+  /// That share the weights.
   int64_t ranks() const { return std::max(tp, ep); }
-  int64_t processes() const { return ranks() * dp; }
-  /// Reads `tp=N`, `ep=N`, of as many ranks, and `dp=N`, in any order; nothing,
-  /// with what was expected in `problem`, if it is not that.
+  int64_t ranksOfGroup() const { return ranks() * sp; }
+  int64_t processes() const { return ranksOfGroup() * dp; }
+  /// Reads `tp=N`, `ep=N`, of as many ranks, `sp=N` and `dp=N`, in any order;
+  /// nothing, with what was expected in `problem`, if it is not that.
   static std::optional<MeshAxes> parse(llvm::StringRef text,
                                        std::string &problem);
 };

@@ -8,6 +8,7 @@
 #ifndef ATTUNE_TRANSFORMS_PASSES
 #define ATTUNE_TRANSFORMS_PASSES
 
+include "attune/Transforms/MeshPasses.td"
 include "mlir/Pass/PassBase.td"
 
 def FuseAttention : Pass<"attune-fuse-attention"> {
@@ -642,73 +643,6 @@ def NarrowActivations
   ];
   let statistics = [
     Statistic<"numNarrowed", "num-narrowed", "Values that became bf16">,
-  ];
-}
-
-def Shard : Pass<"attune-shard", "::mlir::ModuleOp"> {
-  let summary = "Cut a language model among ranks, as Megatron-LM does";
-  let description = [{
-    Needs: attune as imported, with heads from `attune.split_heads` and
-    feed-forward layers in one op.
-    Gives: the functions of one rank of `tp`. All ranks run the same code on the
-    same shapes: a weight has the type of one rank's part, and says in
-    `attune.cut` which rows or columns each rank has. Queries, keys and values
-    and the up projections are cut by rows, the output of attention and the down
-    projections by columns, with an `attune.all_reduce` behind them; a bias of
-    the latter is the first rank's alone. Caches have a rank's heads; where there
-    are more ranks than heads of keys and values, several ranks have a copy of
-    one. What does not divide is cut as well: all ranks have room for equally
-    many heads or columns, and where one has room to spare a neighbour's head
-    is, whose columns in the matrix behind it are zero. What one entry gives and
-    another takes is each rank's own, which `attune.of_rank` says. Latent
-    attention is cut by the heads of its queries; the cached rows are
-    everybody's. Experts are cut by their width. The table of tokens and the
-    head are cut by the vocabulary: a rank takes
-    a row of zeros for a token of another, and `attune.all_gather` puts the
-    logits together, or, where `attune-choose-candidates` has asked for a few,
-    what each rank chose of its own. The module has the number of ranks in `attune.ranks`.
-    A delta rule gives each rank the memories of its heads, and what is kept of
-    the tokens before its convolution has the channels that these heads read: the
-    entry's argument says in `attune.side_by_side` how many all ranks have of
-    queries, keys and values. Gates of merged heads are cut by rows.
-    With `ep` each rank has a run of the experts of every mixture, whole: all
-    ranks see all tokens, an expert of another rank gets the number behind the last one,
-    and an `attune.all_reduce` adds up what the experts gave.
-    Keeps: values, up to the order of sums over a row. Fails, with an error at
-    the layer, where some ranks would have nothing of it or something is not
-    known.
-
-    Source: Shoeybi et al. (2019), Megatron-LM, section 3.
-
-    Before:
-
-    ```mlir
-    %y = attune.linear %heads, %o residual %x : tensor<?x?x64xf32>
-      : tensor<?x?x64xf32>, tensor<64x64xf32> -> tensor<?x?x64xf32>
-    ```
-
-    After, with tp=2:
-
-    ```mlir
-    %p = attune.linear %heads, %o
-      : tensor<?x?x32xf32>, tensor<64x32xf32> -> tensor<?x?x64xf32>
-    %y = attune.all_reduce %p into %x accumulate
-      : tensor<?x?x64xf32>, tensor<?x?x64xf32> -> tensor<?x?x64xf32>
-    ```
-  }];
-  let dependentDialects = ["::attune::AttuneDialect",
-                           "::mlir::arith::ArithDialect",
-                           "::mlir::linalg::LinalgDialect",
-                           "::mlir::tensor::TensorDialect"];
-  let options = [
-    Option<"tp", "tp", "int64_t", /*default=*/"1",
-      "Ranks that share each layer (tensor parallelism)">,
-    Option<"ep", "ep", "int64_t", /*default=*/"1",
-      "Ranks that share the experts of mixtures (expert parallelism); as many "
-      "as tp, if both are more than 1">,
-  ];
-  let statistics = [
-    Statistic<"numCut", "num-cut", "Weights cut among ranks">,
   ];
 }
 

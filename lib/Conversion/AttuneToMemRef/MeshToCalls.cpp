@@ -30,22 +30,27 @@ public:
       OpBuilder b(op);
       Location loc = op->getLoc();
       if (auto rank = dyn_cast<RankOp>(op)) {
-        Value number =
-            call(b, loc, "attune_rt_rank", {}, b.getI64Type()).getResult(0);
+        StringRef name = rank.getOfPositions() ? "attune_rt_rank_of_positions"
+                                               : "attune_rt_rank";
+        Value number = call(b, loc, name, {}, b.getI64Type()).getResult(0);
         rank.replaceAllUsesWith(
             arith::IndexCastOp::create(b, loc, b.getIndexType(), number)
                 .getResult());
         rank.erase();
         return success();
       }
-      if (!isa<AllReduceOp, AllGatherOp>(op))
+      if (!isa<AllReduceOp, AllGatherOp, AllMergeOp>(op))
         return success();
-      if (failed(checkDense(op, op->getOperand(0))) ||
-          failed(checkDense(op, op->getOperands().back())) ||
-          (device && failed(checkSplit(op))))
+      for (Value operand : op->getOperands())
+        if (isa<MemRefType>(operand.getType()) &&
+            failed(checkDense(op, operand)))
+          return failure();
+      if (device && failed(checkSplit(op)))
         return failure();
       if (auto reduce = dyn_cast<AllReduceOp>(op))
         lower(b, reduce);
+      else if (auto merge = dyn_cast<AllMergeOp>(op))
+        lower(b, merge);
       else
         lower(b, cast<AllGatherOp>(op));
       op->erase();
@@ -82,8 +87,19 @@ private:
            {});
   }
 
+  void lower(OpBuilder &b, AllMergeOp op) {
+    Location loc = op.getLoc();
+    call(b, loc, "attune_rt_all_merge",
+         {address(b, loc, op.getInput()), address(b, loc, op.getLse()),
+          address(b, loc, op.getDest()), elements(b, loc, op.getInput(), 1),
+          lastSize(b, loc, op.getInput())},
+         {});
+  }
+
   /// What a GPU's runtime does in one call.
   static LogicalResult checkSplit(Operation *op) {
+    if (isa<AllMergeOp>(op))
+      return op->emitOpError("is for ranks on CPUs");
     auto reduce = dyn_cast<AllReduceOp>(op);
     bool is =
         reduce ? !reduce.getAccumulate()

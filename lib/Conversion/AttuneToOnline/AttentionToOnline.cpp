@@ -393,7 +393,7 @@ private:
       causal = CausalAlignAttr::get(k.b.getContext(), CausalAlign::BottomRight);
     Value diagonals = op.getDiagonals();
     if (diagonals) {
-      Value unused = k.sub(numKeys, upToLast);
+      Value unused = maximum(k, k.index(0), k.sub(numKeys, upToLast));
       Value used = k.sub(k.dim(diagonals, 1), unused);
       diagonals = cut(k, diagonals, {rowAt[1], getAsOpFoldResult(unused)},
                       {rowSizes[1], getAsOpFoldResult(used)});

@@ -92,19 +92,28 @@ Value KeysInReach::end(Value own, Value count) {
              : end;
 }
 
+/// The length of a sequence, of which some keys may be elsewhere.
+static Value lengthOf(KernelBuilder &k, const ScoreModifiers &modifiers,
+                      Value batch) {
+  return arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(),
+                                    k.loadScalar(modifiers.lengths, {batch}));
+}
+
 Value keysOfBatch(KernelBuilder &k, const ScoreModifiers &modifiers,
                   Value numKeys, Value batch) {
   if (!modifiers.lengths)
     return numKeys;
-  Value length = arith::IndexCastOp::create(
-      k.b, k.loc, k.b.getIndexType(), k.loadScalar(modifiers.lengths, {batch}));
+  Value length = lengthOf(k, modifiers, batch);
+  // All keys may come behind the last query.
+  if (modifiers.causal == CausalAlign::Lengths)
+    length = k.b.createOrFold<arith::MaxSIOp>(k.loc, k.index(0), length);
   return k.min(numKeys, length);
 }
 
 Value keysUpToLast(KernelBuilder &k, const ScoreModifiers &modifiers,
                    Value numKeys, Value batch) {
   return modifiers.causal == CausalAlign::Lengths
-             ? keysOfBatch(k, modifiers, numKeys, batch)
+             ? lengthOf(k, modifiers, batch)
              : numKeys;
 }
 

@@ -615,15 +615,15 @@ static ArrayRef<Flag> ownFlags() {
        "Texts like those that the model is for, or token ids in digits: the "
        "model as it is reads them first, and --prune-heads and --quantize "
        "measure with it what matters"},
-      {"mesh", "tp=N,ep=N,dp=M", compile, applyMesh,
+      {"mesh", "tp=N,ep=N,sp=L,dp=M", compile, applyMesh,
        "Cut the model for N ranks: tp, each with its part of every layer; ep, "
-       "each with its share of the experts; or both. With dp, M groups of such "
-       "ranks share prompts, batches and windows of a text. The program is "
-       "started with mpirun -n N*M (MPICH or Open MPI); ranks of GPUs also "
-       "need "
-       "NCCL"},
-      {"mesh", "tp=N,ep=N,dp=M", inspect, applyMesh,
-       "Also count what one of N ranks has, computes and sends"},
+       "each with its share of the experts; or both. With sp, L times as many "
+       "share the positions of a text, each with its part of the caches. With "
+       "dp, M groups of such ranks share prompts, batches and windows of a "
+       "text. The program is started with mpirun -n N*L*M (MPICH or Open MPI); "
+       "ranks of GPUs also need NCCL"},
+      {"mesh", "tp=N,ep=N,sp=L,dp=M", inspect, applyMesh,
+       "Also count what one of these ranks has, computes and sends"},
       {"link", "LATENCY,BANDWIDTH", inspect, applyLink,
        "With --mesh: predict the time of a token if such a link joins the "
        "ranks, as in 2us,25GB/s"},

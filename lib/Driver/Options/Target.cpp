@@ -271,10 +271,12 @@ static bool pickMachine(Options &options, std::string &problem) {
               " leave it out, or store keys and values in --dtype=bf16";
     return false;
   }
-  std::string noMesh = findMeshProblem(options);
-  if (options.mesh && options.mesh->processes() > 1 && !noMesh.empty()) {
-    problem = "--mesh " + noMesh + "leave it out";
-    return false;
+  if (options.mesh) {
+    std::string noMesh = findMeshProblem(options, *options.mesh);
+    if (!noMesh.empty()) {
+      problem = "--mesh " + noMesh + "leave it out";
+      return false;
+    }
   }
   if (options.cpu.empty())
     options.cpu = options.backend->getDefaultCpu();
@@ -319,7 +321,13 @@ static bool checkKernels(const Options &options, std::string &problem) {
   return problem.empty();
 }
 
-std::string driver::findMeshProblem(const Options &options) {
+std::string driver::findMeshProblem(const Options &options,
+                                    const MeshAxes &axes) {
+  if (axes.processes() < 2)
+    return "";
+  if (axes.sp > 1 && !options.backend->listGpus().empty())
+    return "has positions for ranks on CPUs alone (sp=N); for --target=" +
+           options.backend->getName().str() + " ";
   if (options.product && !options.product->executable)
     return "makes executables, which mpirun starts; for --emit=" +
            options.emit + " ";

@@ -21,7 +21,7 @@ bool chooseTarget(Options &options, Report &report);
 
 /// Why what is asked for cannot be cut among ranks, up to what to do instead:
 /// "is for CPUs; for --target=cuda "; empty if it can.
-std::string findMeshProblem(const Options &options);
+std::string findMeshProblem(const Options &options, const MeshAxes &axes);
 
 } // namespace attune::driver
 

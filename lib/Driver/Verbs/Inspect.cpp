@@ -169,13 +169,16 @@ planEntry(const Options &options, const ModelSource &source, Entries entries,
 /// fills the caches, before which there is nothing. Where rings are smaller
 /// than that it comes in pieces.
 static std::map<std::string, int64_t>
-sizesOfPrompt(const spec::Model &model, std::map<std::string, int64_t> sizes) {
+sizesOfPrompt(const spec::Model &model, std::map<std::string, int64_t> sizes,
+              int64_t sharers) {
   sizes["past"] = 0;
   auto length = sizes.find("seq");
   if (length == sizes.end())
     return sizes;
   int64_t capacity = length->second;
-  sizes["capacity"] = capacity;
+  // As a session has it: a share, and a row for what is another rank's.
+  sizes["capacity"] =
+      sharers > 1 ? (capacity + sharers - 1) / sharers + 1 : capacity;
   for (const spec::Stream &stream : model.streams)
     for (const spec::Layer &layer : stream.layers)
       for (int64_t window : spec::ringsOf(model, layer)) {
@@ -215,6 +218,7 @@ llvm::json::Object RankReport::json() const {
     parameters.push_back(int64_t(count));
   llvm::json::Object object{{"tp", axes.tp},
                             {"ep", axes.ep},
+                            {"sp", axes.sp},
                             {"dp", axes.dp},
                             {"parameters", std::move(parameters)},
                             {"weight_bytes", int64_t(bytes)},
@@ -249,7 +253,7 @@ std::string RankReport::text(uint64_t parameters) const {
           "  {1} of {2} parameters, weights {3} ({4} of these on all ranks)\n"
           "  {10}: {5} FLOPs and {6} read; {7} exchanges, {8} "
           "messages of {9} in all sent\n",
-          mesh.ranks, count, formatShort(double(parameters)),
+          mesh.ranks(), count, formatShort(double(parameters)),
           formatBytes(bytes), formatBytes(sharedBytes), formatFlops(mesh.flops),
           formatBytes(mesh.readBytes), mesh.exchanges, mesh.messages,
           formatBytes(mesh.sentBytes),
@@ -359,10 +363,10 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
   std::optional<ModelSource> source = openModel(options, report);
   if (!source)
     return ExitCode::BadInput;
-  bool cut = source->mesh.ranks() > 1;
+  bool cut = source->mesh.ranksOfGroup() > 1;
   if (options.link && !cut)
     return report.fail(
-        "--link needs --mesh=tp=N or ep=N with two ranks or more",
+        "--link needs --mesh=tp=N, ep=N or sp=N with two ranks or more",
         ExitCode::BadCommandLine);
   if (options.mesh && cut && options.format == "html")
     return report.fail("--mesh has a table and JSON, and no --format=html",
@@ -384,9 +388,9 @@ ExitCode driver::runInspect(const Options &options, Report &report) {
   statistics.memory =
       planEntry(options, *source, Entries::Forward, "forward", statistics.dims);
   if (statistics.decode) {
-    statistics.decode->memory =
-        planEntry(options, *source, Entries::Decode, "decode",
-                  sizesOfPrompt(source->counted(), statistics.dims));
+    statistics.decode->memory = planEntry(
+        options, *source, Entries::Decode, "decode",
+        sizesOfPrompt(source->counted(), statistics.dims, source->mesh.sp));
   }
   std::optional<RankReport> rank;
   if (cut && options.format != "html") {

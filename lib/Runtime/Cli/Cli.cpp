@@ -101,8 +101,7 @@ void Program::beSilent() {
   Error error;
   silent = parseModelInfo({descriptor->metadata, descriptor->metadata_size},
                           descriptor->num_entries, info, error) &&
-           (info.ranks > 1 || info.groups > 1) &&
-           std::freopen("/dev/null", "w", stdout);
+           info.hasRanks() && std::freopen("/dev/null", "w", stdout);
 }
 
 int Program::fail(const Error &error) {

@@ -263,7 +263,7 @@ bool Bench::run(Error &error) {
 
 void Bench::print(FILE *out) {
   unsigned threads = model.team().size();
-  auto ranks = static_cast<long long>(model.info().ranks);
+  auto ranks = static_cast<long long>(model.info().ranksOfGroup());
   auto runs = static_cast<long long>(options.runs);
   std::string dims;
   for (const Size &size : sizes)

@@ -141,8 +141,10 @@ static std::string inspectJson(const ModelInfo &info) {
   std::string out = "{\"name\":";
   appendJsonString(out, info.name);
   out += ",\"weights_bytes\":" + std::to_string(info.weightsBytes);
-  if (info.ranks > 1)
-    out += ",\"ranks\":" + std::to_string(info.ranks);
+  if (info.ranksOfGroup() > 1)
+    out += ",\"ranks\":" + std::to_string(info.ranksOfGroup());
+  if (info.sharers > 1)
+    out += ",\"sharers_of_positions\":" + std::to_string(info.sharers);
   if (info.groups > 1)
     out += ",\"groups\":" + std::to_string(info.groups);
   if (info.context >= 0)
@@ -213,12 +215,16 @@ std::string formatInspection(const ModelInfo &info, bool json) {
   std::string out = "model: " + info.name + "\n";
   out += "weights: " + grouped(static_cast<int64_t>(info.weightsBytes)) +
          " bytes\n";
-  if (info.ranks > 1)
-    out += "ranks: " + grouped(info.ranks) + ", which mpirun starts\n";
+  if (info.ranksOfGroup() > 1)
+    out += "ranks: " + grouped(info.ranksOfGroup()) + ", which mpirun starts\n";
+  if (info.sharers > 1)
+    out += "positions of a text: a rank keeps one in " + grouped(info.sharers) +
+           "\n";
   if (info.groups > 1)
     out += "groups of " +
-           (info.ranks > 1 ? "such ranks"
-                           : std::string("one rank, which mpirun starts")) +
+           (info.ranksOfGroup() > 1
+                ? "such ranks"
+                : std::string("one rank, which mpirun starts")) +
            ": " + grouped(info.groups) + "\n";
   if (info.context >= 0)
     out += "context: " + grouped(info.context) + " positions\n";

@@ -62,7 +62,7 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
   };
   std::unique_ptr<Session> session(new Session(model, *entry));
   session->batch = batch;
-  session->maxLength = capacity;
+  session->maxLength = session->room = capacity;
   session->keepsTokens = entry->recomputeBeyond == 0;
   if (const EntryInfo *encode = model.entry("encode"))
     session->encoder.reset(new Invocation(model, *encode));
@@ -99,6 +99,10 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
                                              : batch);
       Cache cache;
       cache.window = arg.window;
+      if (arg.sharers > 1) {
+        cache.share = static_cast<uint64_t>(arg.shareOf(capacity));
+        session->room = arg.roomOf(capacity);
+      }
       bool grows = false;
       for (size_t d = 0; d < shape.size(); ++d) {
         auto size = static_cast<uint64_t>(shape[d]);
@@ -352,7 +356,7 @@ bool Session::bind(Invocation &call, const int64_t *ids, int64_t count,
                     adapterOfRows, error))
     return false;
   if (call.hasDim("capacity") &&
-      !call.bindDim("capacity", maxLength, "the session", error))
+      !call.bindDim("capacity", room, "the session", error))
     return false;
   if (candidates > 0 && call.hasDim("candidates") &&
       !call.bindDim("candidates", candidates, "the session", error))

@@ -249,7 +249,8 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
                              error))
     return false;
   if (together->hasDim("capacity") &&
-      !together->bindDim("capacity", capacity, "the sessions", error))
+      !together->bindDim("capacity", sessions[members[0]]->room, "the sessions",
+                         error))
     return false;
   if (!bindRings(members, error))
     return false;

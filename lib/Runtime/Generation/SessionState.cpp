@@ -40,6 +40,9 @@ bool Session::copyCache(size_t number, const Session &other, uint64_t held,
   // Rows that begin elsewhere are others.
   if (firstOf(to.window) != other.firstOf(from.window))
     held = 0;
+  // Which of them a rank has is another on each.
+  if (to.share)
+    held = 0;
   uint64_t plane = to.layers * to.rowBytes / to.planes;
   uint64_t first = held > begin ? to.positionBytes * (held - begin) : 0;
   uint64_t bytes = to.bytesOf(length > begin ? length - begin : 0) - first;

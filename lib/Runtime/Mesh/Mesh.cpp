@@ -10,9 +10,11 @@
 #include "attune/Runtime/Model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <limits>
 #include <sched.h>
 #include <unistd.h>
 
@@ -37,7 +39,8 @@ static double now() {
 
 Mesh *Mesh::current() { return only; }
 
-static std::string launchAdvice(int64_t ranks, int64_t groups) {
+static std::string launchAdvice(const ModelInfo &model) {
+  int64_t ranks = model.ranksOfGroup(), groups = model.groups;
   std::string count = std::to_string(ranks * groups), what = "the model is ";
   if (ranks > 1)
     what += "cut for " + std::to_string(ranks) + " ranks";
@@ -47,10 +50,10 @@ static std::string launchAdvice(int64_t ranks, int64_t groups) {
   return what + "; start it with 'mpirun -n " + count + " MODEL VERB ...'";
 }
 
-std::unique_ptr<Mesh> Mesh::join(int64_t ranks, int64_t groups,
+std::unique_ptr<Mesh> Mesh::join(const ModelInfo &model,
                                  const OpenOptions &options, Error &error) {
-  const std::string advice = launchAdvice(ranks, groups);
-  int64_t processes = ranks * groups;
+  const std::string advice = launchAdvice(model);
+  int64_t processes = model.ranksOfGroup() * model.groups;
   LaunchedRank launched = LaunchedRank::read();
   if (launched.rank < 0) {
     error.badInput(advice);
@@ -75,7 +78,8 @@ std::unique_ptr<Mesh> Mesh::join(int64_t ranks, int64_t groups,
     mesh->engine.finish();
     return nullptr;
   }
-  mesh->members = static_cast<int>(ranks);
+  mesh->members = static_cast<int>(model.ranksOfGroup());
+  mesh->parts = static_cast<int>(model.ranks);
   mesh->first = mesh->engine.rank() / mesh->members * mesh->members;
   mesh->timeout = options.timeout;
   only = mesh.get();
@@ -143,35 +147,41 @@ void Mesh::wait(std::vector<Mpi::Request> &requests,
 }
 
 void Mesh::gather(const void *own, uint64_t bytes, void *all) {
-  gatherAmong(first, members, own, bytes, all);
+  gatherAmong({first, members, 1, rank()}, own, bytes, all);
 }
 
-void Mesh::gatherAmong(int begin, int count, const void *own, uint64_t bytes,
+void Mesh::gatherAmong(const Team &team, const void *own, uint64_t bytes,
                        void *all) {
-  int self = engine.rank() - begin;
   auto *out = static_cast<uint8_t *>(all);
   auto *in = static_cast<const uint8_t *>(own);
   for (uint64_t done = 0; done < bytes; done += messageBytes) {
     uint64_t some = std::min(bytes - done, messageBytes);
     requests.clear();
     peers.clear();
-    for (int peer = 0; peer < count; ++peer) {
-      if (peer == self)
+    for (int peer = 0; peer < team.count; ++peer) {
+      if (peer == team.self)
         continue;
       requests.emplace_back();
-      peers.push_back(begin + peer);
-      engine.receive(out + uint64_t(peer) * bytes + done, some, begin + peer,
+      peers.push_back(team.at(peer));
+      engine.receive(out + uint64_t(peer) * bytes + done, some, peers.back(),
                      requests.back());
     }
     // The nearest ones behind this rank first, so that not all send to one.
-    for (int i = 1; i < count; ++i) {
+    for (int i = 1; i < team.count; ++i) {
       requests.emplace_back();
-      peers.push_back(begin + (self + i) % count);
+      peers.push_back(team.at((team.self + i) % team.count));
       engine.send(in + done, some, peers.back(), requests.back());
     }
     wait(requests, peers, /*idle=*/false);
   }
-  std::memcpy(out + uint64_t(self) * bytes, own, bytes);
+  uint8_t *place = out + uint64_t(team.self) * bytes;
+  if (place != in)
+    std::memcpy(place, own, bytes);
+}
+
+void Mesh::reserve(uint64_t bytes) {
+  if (!given.reserve(bytes))
+    abort("no memory for what ranks exchange", ExitResourceLimit);
 }
 
 void Mesh::collect(int group, std::string &bytes) {
@@ -220,7 +230,7 @@ bool Mesh::agree(bool good, uint64_t fingerprint, Error &error) {
   Word own = {good, fingerprint};
   int launched = engine.size();
   std::vector<Word> all(launched);
-  gatherAmong(0, launched, &own, sizeof own, all.data());
+  gatherAmong({0, launched, 1, engine.rank()}, &own, sizeof own, all.data());
   for (int peer = 0; peer < launched; ++peer)
     if (good && !all[peer].good)
       return error.badInput("rank " + std::to_string(peer) +
@@ -268,50 +278,50 @@ static void addParts(Share share, float *out, int ranks, bool accumulate,
 
 void Mesh::reduceShares(const float *input, float *dest, int64_t count,
                         bool accumulate) {
+  const Team team = sharers();
   int64_t lines = (count + 15) / 16;
-  int64_t each = (lines + size() - 1) / size() * 16;
+  int64_t each = (lines + team.count - 1) / team.count * 16;
   auto beginOf = [&](int peer) { return std::min(peer * each, count); };
   auto bytesOf = [&](int peer) {
     return uint64_t(beginOf(peer + 1) - beginOf(peer)) * sizeof(float);
   };
-  int64_t begin = beginOf(rank()), own = beginOf(rank() + 1) - begin;
+  int64_t begin = beginOf(team.self), own = beginOf(team.self + 1) - begin;
   // Each gets what all others have of its own part, or all others' parts.
   auto exchange = [&](bool parted) {
     requests.clear();
     peers.clear();
-    auto *all = reinterpret_cast<float *>(parts.data());
-    for (int peer = 0; peer < size(); ++peer) {
-      uint64_t bytes = parted ? bytesOf(rank()) : bytesOf(peer);
-      if (peer == rank() || !bytes)
+    auto *all = reinterpret_cast<float *>(given.data());
+    for (int peer = 0; peer < team.count; ++peer) {
+      uint64_t bytes = parted ? bytesOf(team.self) : bytesOf(peer);
+      if (peer == team.self || !bytes)
         continue;
       requests.emplace_back();
-      peers.push_back(first + peer);
+      peers.push_back(team.at(peer));
       engine.receive(parted ? all + peer * each : dest + beginOf(peer), bytes,
-                     first + peer, requests.back());
+                     team.at(peer), requests.back());
     }
-    for (int i = 1; i < size(); ++i) {
-      int peer = (rank() + i) % size();
-      uint64_t bytes = parted ? bytesOf(peer) : bytesOf(rank());
+    for (int i = 1; i < team.count; ++i) {
+      int peer = (team.self + i) % team.count;
+      uint64_t bytes = parted ? bytesOf(peer) : bytesOf(team.self);
       if (!bytes)
         continue;
       requests.emplace_back();
-      peers.push_back(first + peer);
+      peers.push_back(team.at(peer));
       engine.send(parted ? input + beginOf(peer) : dest + begin, bytes,
-                  first + peer, requests.back());
+                  team.at(peer), requests.back());
     }
     wait(requests, peers, /*idle=*/false);
   };
   bool leads = attune_rt_thread() == 0;
   attune_rt_barrier();
   if (leads) {
-    if (!parts.reserve(uint64_t(each * size()) * sizeof(float)))
-      abort("no memory for what ranks exchange", ExitResourceLimit);
+    reserve(uint64_t(each * team.count) * sizeof(float));
     exchange(/*parted=*/true);
   }
   attune_rt_barrier();
-  auto *all = reinterpret_cast<const float *>(parts.data());
-  addParts(Share(own), dest + begin, size(), accumulate, [&](int peer) {
-    return peer == rank() ? input + begin : all + peer * each;
+  auto *all = reinterpret_cast<const float *>(given.data());
+  addParts(Share(own), dest + begin, team.count, accumulate, [&](int peer) {
+    return peer == team.self ? input + begin : all + peer * each;
   });
   attune_rt_barrier();
   if (leads)
@@ -320,9 +330,10 @@ void Mesh::reduceShares(const float *input, float *dest, int64_t count,
 
 void Mesh::allReduce(const float *input, float *dest, int64_t count,
                      bool accumulate) {
+  const Team team = sharers();
   for (int64_t done = 0; done < count; done += sumsAtOnce) {
     int64_t some = std::min(count - done, sumsAtOnce);
-    if (size() > 2 && some >= sumsInShares) {
+    if (team.count > 2 && some >= sumsInShares) {
       reduceShares(input + done, dest + done, some, accumulate);
       continue;
     }
@@ -330,13 +341,12 @@ void Mesh::allReduce(const float *input, float *dest, int64_t count,
     attune_rt_barrier();
     if (attune_rt_thread() == 0) {
       uint64_t bytes = uint64_t(some) * sizeof(float);
-      if (!parts.reserve(bytes * uint64_t(size())))
-        abort("no memory for what ranks exchange", ExitResourceLimit);
-      gather(input + done, bytes, parts.data());
+      reserve(bytes * uint64_t(team.count));
+      gatherAmong(team, input + done, bytes, given.data());
     }
     attune_rt_barrier();
-    auto *all = reinterpret_cast<const float *>(parts.data());
-    addParts(Share(some), dest + done, size(), accumulate,
+    auto *all = reinterpret_cast<const float *>(given.data());
+    addParts(Share(some), dest + done, team.count, accumulate,
              [&](int peer) { return all + int64_t(peer) * some; });
   }
   attune_rt_barrier();
@@ -347,6 +357,7 @@ void Mesh::allGather(const float *input, float *dest, int64_t rows,
                      int64_t destColumns) {
   if (columns <= 0)
     return;
+  const Team team = sharers();
   bool first = attune_rt_thread() == 0;
   int64_t atOnce = std::max<int64_t>(sumsAtOnce / inputColumns, 1);
   for (int64_t done = 0; done < rows; done += atOnce) {
@@ -354,15 +365,14 @@ void Mesh::allGather(const float *input, float *dest, int64_t rows,
     attune_rt_barrier();
     if (first) {
       uint64_t bytes = uint64_t(some * inputColumns) * sizeof(float);
-      if (!parts.reserve(bytes * uint64_t(size())))
-        abort("no memory for what ranks exchange", ExitResourceLimit);
-      gather(input + done * inputColumns, bytes, parts.data());
+      reserve(bytes * uint64_t(team.count));
+      gatherAmong(team, input + done * inputColumns, bytes, given.data());
     }
     attune_rt_barrier();
-    auto *all = reinterpret_cast<const float *>(parts.data());
+    auto *all = reinterpret_cast<const float *>(given.data());
     int64_t threads = attune_rt_num_threads();
-    for (int64_t i = attune_rt_thread(); i < some * size(); i += threads) {
-      int64_t peer = i % size(), row = i / size();
+    for (int64_t i = attune_rt_thread(); i < some * team.count; i += threads) {
+      int64_t peer = i % team.count, row = i / team.count;
       int64_t begin = peer * columns;
       int64_t count = std::min(columns, destColumns - begin);
       const float *in = all + (peer * some + row) * inputColumns;
@@ -373,13 +383,69 @@ void Mesh::allGather(const float *input, float *dest, int64_t rows,
   attune_rt_barrier();
 }
 
+/// One row of what attention gives over the keys of all ranks. `inputOf` and
+/// `lseOf` have a rank's.
+template <typename InputOf, typename LseOf>
+static void mergeRow(float *out, int64_t width, int ranks, InputOf inputOf,
+                     LseOf lseOf) {
+  float most = -std::numeric_limits<float>::infinity(), total = 0;
+  for (int peer = 0; peer < ranks; ++peer)
+    most = std::max(most, lseOf(peer));
+  std::fill(out, out + width, 0.0f);
+  // No rank has a key that is seen.
+  if (most == -std::numeric_limits<float>::infinity())
+    return;
+  for (int peer = 0; peer < ranks; ++peer) {
+    float weight = std::exp(lseOf(peer) - most);
+    total += weight;
+    const float *in = inputOf(peer);
+    for (int64_t i = 0; i < width; ++i)
+      out[i] += weight * in[i];
+  }
+  for (int64_t i = 0; i < width; ++i)
+    out[i] /= total;
+}
+
+void Mesh::allMerge(const float *input, const float *lse, float *dest,
+                    int64_t rows, int64_t width) {
+  const Team team = positionSharers();
+  int64_t atOnce = std::max<int64_t>(sumsAtOnce / (width + 1), 1);
+  for (int64_t done = 0; done < rows; done += atOnce) {
+    int64_t some = std::min(rows - done, atOnce), floats = some * (width + 1);
+    attune_rt_barrier();
+    if (attune_rt_thread() == 0) {
+      // Rows and their sums are one message.
+      uint64_t bytes = uint64_t(floats) * sizeof(float);
+      reserve(bytes * uint64_t(team.count));
+      float *own = reinterpret_cast<float *>(given.data()) + team.self * floats;
+      std::copy_n(input + done * width, some * width, own);
+      std::copy_n(lse + done, some, own + some * width);
+      gatherAmong(team, own, bytes, given.data());
+    }
+    attune_rt_barrier();
+    auto *all = reinterpret_cast<const float *>(given.data());
+    int64_t threads = attune_rt_num_threads();
+    for (int64_t row = attune_rt_thread(); row < some; row += threads)
+      mergeRow(
+          dest + (done + row) * width, width, team.count,
+          [&](int peer) { return all + peer * floats + row * width; },
+          [&](int peer) { return all[peer * floats + some * width + row]; });
+  }
+  attune_rt_barrier();
+}
+
 } // namespace attune::runtime
 
 using attune::runtime::Mesh;
 
 int64_t attune_rt_rank(void) {
   Mesh *mesh = Mesh::current();
-  return mesh ? mesh->rank() : 0;
+  return mesh ? mesh->part() : 0;
+}
+
+int64_t attune_rt_rank_of_positions(void) {
+  Mesh *mesh = Mesh::current();
+  return mesh ? mesh->partOfPositions() : 0;
 }
 
 void attune_rt_all_reduce(const float *input, float *dest, int64_t count,
@@ -393,4 +459,10 @@ void attune_rt_all_gather(const float *input, float *dest, int64_t rows,
                           int64_t dest_columns) {
   if (Mesh *mesh = Mesh::current())
     mesh->allGather(input, dest, rows, input_columns, columns, dest_columns);
+}
+
+void attune_rt_all_merge(const float *input, const float *lse, float *dest,
+                         int64_t rows, int64_t width) {
+  if (Mesh *mesh = Mesh::current())
+    mesh->allMerge(input, lse, dest, rows, width);
 }

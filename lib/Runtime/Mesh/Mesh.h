@@ -26,10 +26,9 @@ namespace attune::runtime {
 
 class Mesh {
 public:
-  /// Joins the ranks of the launch, of which there must be `groups` times
-  /// `ranks`: neighbours are a group that shares one copy of the model. A
-  /// process does so once.
-  static std::unique_ptr<Mesh> join(int64_t ranks, int64_t groups,
+  /// Joins the ranks of the launch, as many as `model` has: neighbours are a
+  /// group that shares one copy of it. A process does so once.
+  static std::unique_ptr<Mesh> join(const ModelInfo &model,
                                     const OpenOptions &options, Error &error);
   /// The mesh of this process; null: it has none.
   static Mesh *current();
@@ -40,6 +39,10 @@ public:
   /// Within the group.
   int rank() const { return engine.rank() - first; }
   int size() const { return members; }
+  /// Which part of the weights is this rank's, and which part of the positions
+  /// of a sequence. Neighbours share weights.
+  int part() const { return rank() % parts; }
+  int partOfPositions() const { return rank() / parts; }
   int group() const { return first / members; }
   int numGroups() const { return engine.size() / members; }
   const std::string &engineName() const { return engine.name(); }
@@ -68,6 +71,8 @@ public:
                  bool accumulate);
   void allGather(const float *input, float *dest, int64_t rows,
                  int64_t inputColumns, int64_t columns, int64_t destColumns);
+  void allMerge(const float *input, const float *lse, float *dest, int64_t rows,
+                int64_t width);
 
 private:
   Mesh() = default;
@@ -80,18 +85,31 @@ private:
   /// the others that: half as much goes from each of four ranks.
   void reduceShares(const float *input, float *dest, int64_t count,
                     bool accumulate);
-  /// `bytes` of each of `count` launched ranks, from `begin` on, to all of
-  /// them.
-  void gatherAmong(int begin, int count, const void *own, uint64_t bytes,
+  /// Launched ranks of which this one is the one at `self`.
+  struct Team {
+    int begin, count, stride, self;
+
+    int at(int number) const { return begin + number * stride; }
+  };
+  /// Those that share the weights with this one, or the positions.
+  Team sharers() const { return {first + rank() - part(), parts, 1, part()}; }
+  Team positionSharers() const {
+    return {first + part(), members / parts, parts, partOfPositions()};
+  }
+  /// `bytes` of each rank of a team to all of them; `own` may be their place.
+  void gatherAmong(const Team &team, const void *own, uint64_t bytes,
                    void *all);
+  /// What a collective puts together.
+  void reserve(uint64_t bytes);
 
   Mpi engine;
   int first = 0, members = 1; ///< of the group
+  int parts = 1;              ///< of the weights
   double timeout = 0;         ///< seconds; 0: for ever
   std::vector<Mpi::Request> requests;
   std::vector<int> peers;
   /// What ranks gave for a sum.
-  Buffer parts;
+  Buffer given;
 };
 
 } // namespace attune::runtime

@@ -45,7 +45,7 @@ static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
   if (!kind)
     return std::nullopt;
   llvm::json::Object object{{"kind", kind.getValue()}};
-  for (const char *name : {"window", "slack"})
+  for (const char *name : {"window", "slack", "sharers"})
     if (auto size = entry.getArgAttrOfType<IntegerAttr>(
             number, (Twine("attune.") + name).str()))
       object[name] = size.getInt();
@@ -230,9 +230,12 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
   if (!info.adapters.empty())
     metadata["adapters"] = llvm::json::Array(info.adapters);
   auto groups = module->getAttrOfType<IntegerAttr>("attune.groups");
-  if (layout->ranks > 1 || groups) {
+  auto sharers = module->getAttrOfType<IntegerAttr>("attune.sharers");
+  if (layout->ranks > 1 || groups || sharers) {
     llvm::json::Object mesh{{"ranks", layout->ranks},
                             {"shared_bytes", layout->sharedBytes}};
+    if (sharers)
+      mesh["sharers"] = sharers.getInt();
     if (groups)
       mesh["groups"] = groups.getInt();
     metadata["mesh"] = std::move(mesh);

@@ -50,6 +50,8 @@ llvm::Expected<LoadedModel> LoadedModel::load(llvm::ArrayRef<char> object) {
   add("attune_rt_rank", &attune_rt_rank);
   add("attune_rt_all_reduce", &attune_rt_all_reduce);
   add("attune_rt_all_gather", &attune_rt_all_gather);
+  add("attune_rt_rank_of_positions", &attune_rt_rank_of_positions);
+  add("attune_rt_all_merge", &attune_rt_all_merge);
   add("attune_rt_launch", &attune_rt_launch);
   add("attune_rt_tensor_map", &attune_rt_tensor_map);
   add("attune_rt_device_read", &attune_rt_device_read);

@@ -129,7 +129,7 @@ static bool maskScores(Step &step, Op op, Scores &scores) {
           int64_t m = scores.m0 + i, n = scores.n0 + j;
           int64_t past = scores.numKeys - scores.numQueries, unused = 0;
           if (causal == CausalAlign::Lengths)
-            unused = std::max<int64_t>(0, scores.numKeys - lengths->data[b].i);
+            unused = scores.numKeys - lengths->data[b].i;
           past -= unused;
           double &score = at(e, b, h, i, j).f;
           if (op.getSoftcap()) {
@@ -141,7 +141,8 @@ static bool maskScores(Step &step, Op op, Scores &scores) {
           if (diagonals)
             score += diagonals
                          ->data[h * diagonals->shape[1] +
-                                std::min(n - m + scores.numQueries - 1 + unused,
+                                std::min(n - m + scores.numQueries - 1 +
+                                             std::max<int64_t>(unused, 0),
                                          diagonals->shape[1] - 1)]
                          .f;
           if (slopes)

@@ -101,8 +101,9 @@ public:
   static constexpr llvm::StringLiteral tooLong =
       "costs more than 'budget' allows";
 
-  /// Which one of the ranks that share the model it is.
-  int64_t rank = 0;
+  /// Which one of the ranks that share the weights it is, and of those that
+  /// share the positions of a sequence.
+  int64_t rank = 0, sharer = 0;
   Ranks *ranks = nullptr;
 
   Failure failure = Failure::None;

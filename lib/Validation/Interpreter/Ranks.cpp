@@ -11,6 +11,8 @@
 
 #include "Attune/AttuneMeshOps.h"
 
+#include <cmath>
+#include <limits>
 #include <thread>
 
 using namespace attune;
@@ -18,11 +20,15 @@ using namespace attune::validation;
 using namespace mlir;
 
 Ranks::Ranks(ModuleOp module, WeightCache *cache) {
-  auto ranks = module->getAttrOfType<IntegerAttr>("attune.ranks");
-  int64_t count = ranks ? std::max<int64_t>(ranks.getInt(), 1) : 1;
-  for (int64_t rank = 0; rank < count; ++rank) {
+  auto countOf = [&](StringRef name) {
+    auto count = module->getAttrOfType<IntegerAttr>(name);
+    return count ? std::max<int64_t>(count.getInt(), 1) : 1;
+  };
+  parts = countOf("attune.ranks");
+  for (int64_t rank = 0; rank < parts * countOf("attune.sharers"); ++rank) {
     machines.push_back(std::make_unique<Machine>(module, cache));
-    machines.back()->rank = rank;
+    machines.back()->rank = rank % parts;
+    machines.back()->sharer = rank / parts;
     machines.back()->ranks = this;
   }
 }
@@ -88,7 +94,7 @@ void Ranks::yield(int64_t rank) {
 
 llvm::ArrayRef<Datum> Ranks::exchange(Machine &machine, Operation *op,
                                       Datum own) {
-  int64_t rank = machine.rank, number = ++exchanges[rank];
+  int64_t rank = numberOf(machine), number = ++exchanges[rank];
   Round &round = rounds[number % 2];
   round.values[rank] = std::move(own);
   round.ops[rank] = op;
@@ -103,6 +109,23 @@ llvm::ArrayRef<Datum> Ranks::exchange(Machine &machine, Operation *op,
       return {};
     }
   return round.values;
+}
+
+SmallVector<Datum> Ranks::exchangeParts(Machine &machine, Operation *op,
+                                        Datum own) {
+  llvm::ArrayRef<Datum> all = exchange(machine, op, std::move(own));
+  if (all.empty())
+    return {};
+  return SmallVector<Datum>(all.slice(machine.sharer * parts, parts));
+}
+
+SmallVector<Datum> Ranks::exchangePositions(Machine &machine, Operation *op,
+                                            Datum own) {
+  llvm::ArrayRef<Datum> all = exchange(machine, op, std::move(own));
+  SmallVector<Datum> given;
+  for (int64_t at = machine.rank; at < int64_t(all.size()); at += parts)
+    given.push_back(all[at]);
+  return given;
 }
 
 //===----------------------------------------------------------------------===//
@@ -146,8 +169,48 @@ static bool placeRanks(Step &step, llvm::ArrayRef<Datum> given, int64_t from,
   return true;
 }
 
+/// What attention over the keys of all ranks gives, of `width` numbers a row.
+/// Each rank gives rows, and behind all of them the logarithms of their sums.
+static bool mergeRanks(Step &step, llvm::ArrayRef<Datum> given, int64_t width,
+                       llvm::MutableArrayRef<Scalar> dest) {
+  int64_t rows = width > 0 ? int64_t(dest.size()) / width : 0;
+  for (const Datum &datum : given)
+    if (int64_t(datum.array().data.size()) != rows * (width + 1))
+      return step.machine.illegal(step, "ranks merge rows of different sizes");
+  for (int64_t row = 0; row < rows; ++row) {
+    double most = -std::numeric_limits<double>::infinity(), total = 0;
+    auto lseOf = [&](const Datum &datum) {
+      return datum.array().data[rows * width + row].f;
+    };
+    for (const Datum &datum : given)
+      most = std::max(most, lseOf(datum));
+    std::vector<double> sums(width, 0);
+    for (const Datum &datum : given) {
+      double weight = std::isinf(most) ? 0 : std::exp(lseOf(datum) - most);
+      total += weight;
+      for (int64_t i = 0; i < width; ++i)
+        if (weight != 0)
+          sums[i] += weight * datum.array().data[row * width + i].f;
+    }
+    for (int64_t i = 0; i < width; ++i)
+      dest[row * width + i].f = total == 0 ? 0 : float(sums[i] / total);
+  }
+  return true;
+}
+
+/// Rows, and what is to be behind all of them.
+static Datum append(const Datum &rows, const Datum &more) {
+  std::vector<Scalar> all = rows.array().data;
+  llvm::append_range(all, more.array().data);
+  Datum result = makeArray({int64_t(all.size())}, real(0));
+  result.array().data = std::move(all);
+  return result;
+}
+
 static bool runRank(Step &step) {
-  step.give(whole(step.machine.rank));
+  auto op = dyn_cast<RankOp>(step.op);
+  step.give(whole(op && op.getOfPositions() ? step.machine.sharer
+                                            : step.machine.rank));
   return true;
 }
 
@@ -165,8 +228,14 @@ static bool runCollective(Step &step, Combine combine) {
   int64_t from = cast<ShapedType>(input.getType()).getRank() > 0
                      ? own.array().shape.back()
                      : 1;
-  llvm::ArrayRef<Datum> given =
-      step.machine.ranks->exchange(step.machine, step.op, std::move(own));
+  if (isa<AllMergeOp>(step.op))
+    own = append(own,
+                 tensors ? step.in[1] : readView(step.in[1].view(), element));
+  Ranks &ranks = *step.machine.ranks;
+  SmallVector<Datum> given =
+      isa<AllMergeOp>(step.op)
+          ? ranks.exchangePositions(step.machine, step.op, std::move(own))
+          : ranks.exchangeParts(step.machine, step.op, std::move(own));
   if (tensors)
     step.in.back() = Datum(); // so that `into` may have no other owner
   if (given.empty() || !combine(given, from, into.ownArray()))
@@ -197,6 +266,13 @@ static bool runAllGather(Step &step) {
   });
 }
 
+static bool runAllMerge(Step &step) {
+  return runCollective(
+      step, [&](llvm::ArrayRef<Datum> given, int64_t width, Array &dest) {
+        return mergeRanks(step, given, width, dest.data);
+      });
+}
+
 /// Floats that lie one behind the other from an address on.
 static Datum loadFloats(Step &step, const Datum &address, int64_t count) {
   const uint8_t *place = count < 0 || count > (int64_t(1) << 32)
@@ -225,9 +301,29 @@ static bool storeFloats(Step &step, const Datum &address, const Array &array) {
   return true;
 }
 
+/// (input, lse, dest, rows, width)
+static bool callMerge(Step &step) {
+  int64_t rows = step.in[3].integer(), width = step.in[4].integer();
+  Datum own = loadFloats(step, step.in[0], rows * width);
+  Datum lse = loadFloats(step, step.in[1], rows);
+  Datum dest = loadFloats(step, step.in[2], rows * width);
+  if (!own.box || !lse.box || !dest.box)
+    return false;
+  SmallVector<Datum> given = step.machine.ranks->exchangePositions(
+      step.machine, step.op, append(own, lse));
+  return !given.empty() && mergeRanks(step, given, width, dest.array().data) &&
+         storeFloats(step, step.in[2], dest.array());
+}
+
 std::optional<bool> validation::callMesh(Step &step, llvm::StringRef name) {
   if (name == "attune_rt_rank")
     return runRank(step);
+  if (name == "attune_rt_rank_of_positions") {
+    step.give(whole(step.machine.sharer));
+    return true;
+  }
+  if (name == "attune_rt_all_merge")
+    return callMerge(step);
   bool sum = name == "attune_rt_all_reduce";
   if (!sum && name != "attune_rt_all_gather")
     return std::nullopt;
@@ -239,8 +335,8 @@ std::optional<bool> validation::callMesh(Step &step, llvm::StringRef name) {
   Datum dest = loadFloats(step, step.in[1], sum ? count : count * number(5));
   if (!own.box || !dest.box)
     return false;
-  llvm::ArrayRef<Datum> given =
-      step.machine.ranks->exchange(step.machine, step.op, std::move(own));
+  SmallVector<Datum> given =
+      step.machine.ranks->exchangeParts(step.machine, step.op, std::move(own));
   if (given.empty())
     return false;
   bool good = sum ? addRanks(step, given, number(3) != 0, dest.array().data)
@@ -253,4 +349,5 @@ void validation::addMesh(Handlers &handlers) {
   handlers["attune.rank"] = runRank;
   handlers["attune.all_reduce"] = runAllReduce;
   handlers["attune.all_gather"] = runAllGather;
+  handlers["attune.all_merge"] = runAllMerge;
 }

@@ -42,6 +42,18 @@ public:
   /// them has gone elsewhere; the machine has failed then.
   llvm::ArrayRef<Datum> exchange(Machine &machine, mlir::Operation *op,
                                  Datum own);
+  /// Of these, those of the ranks that share the weights with this one, or the
+  /// positions.
+  llvm::SmallVector<Datum> exchangeParts(Machine &machine, mlir::Operation *op,
+                                         Datum own);
+  llvm::SmallVector<Datum> exchangePositions(Machine &machine,
+                                             mlir::Operation *op, Datum own);
+  /// Ranks that share weights, which are neighbours.
+  int64_t getParts() const { return parts; }
+  int64_t getSharers() const { return size() / parts; }
+  int64_t numberOf(const Machine &machine) const {
+    return machine.sharer * parts + machine.rank;
+  }
 
 private:
   /// Lets the next rank run that is not done, and waits until it is this one's
@@ -51,6 +63,7 @@ private:
 
   std::vector<std::unique_ptr<Machine>> machines;
   int64_t culprit = 0;
+  int64_t parts = 1;
 
   std::mutex mutex;
   std::condition_variable changed;

@@ -16,6 +16,17 @@ func.func @exchange(%x: memref<2x4xf32>, %d: memref<2x4xf32>, %e: memref<2x9xf32
 
 // -----
 
+// CHECK-LABEL: func.func @merge(
+// CHECK:         call @attune_rt_rank_of_positions() : () -> i64
+// CHECK:         call @attune_rt_all_merge(%{{.+}}, %{{.+}}, %{{.+}}, %c6_i64, %c4_i64) : (i64, i64, i64, i64, i64) -> ()
+func.func @merge(%x: memref<2x3x4xf32>, %l: memref<2x3xf32>, %d: memref<2x3x4xf32>) -> index {
+  %group = attune.rank of_positions
+  attune.all_merge %x, %l into %d : memref<2x3x4xf32>, memref<2x3xf32>, memref<2x3x4xf32>
+  return %group : index
+}
+
+// -----
+
 func.func @gaps(%x: memref<2x4xf32, strided<[8, 1]>>, %d: memref<2x4xf32>) {
   // expected-error @+1 {{has a buffer with gaps}}
   attune.all_reduce %x into %d : memref<2x4xf32, strided<[8, 1]>>, memref<2x4xf32>
