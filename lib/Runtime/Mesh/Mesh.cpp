@@ -16,6 +16,7 @@
 #include <ctime>
 #include <limits>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace attune::runtime {
@@ -97,9 +98,23 @@ std::string Mesh::name() const {
          std::to_string(engine.size());
 }
 
+/// Waits until the launcher has what was written to stderr: it ends all ranks
+/// as soon as one asks for that, and what it has not read by then is lost.
+static void waitUntilRead() {
+  int unread = 0;
+  for (int turn = 0; turn < 100; ++turn) {
+    if (ioctl(STDERR_FILENO, FIONREAD, &unread) != 0 || unread == 0)
+      break;
+    usleep(10000);
+  }
+  // And has had some time to pass it on.
+  usleep(50000);
+}
+
 void Mesh::abort(const std::string &why, int code) {
   std::fprintf(stderr, "%s: error: %s\n", name().c_str(), why.c_str());
   std::fflush(stderr);
+  waitUntilRead();
   engine.abort(code);
 }
 
