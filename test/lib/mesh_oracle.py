@@ -18,13 +18,14 @@ import sys
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                      "oracle_table.py")
 # What is refused, and why.
-REFUSED = ("equal parts", "some would have none", "cannot have copies of")
+REFUSED = ("equal parts", "some would have none", "cannot have copies of",
+           "cannot share its keys", "keys ranks could share")
 
 
 def meshes_of(folder, ranks):
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
         mixture = "experts" in file.read()
-    return [f"tp={ranks}"] + ([f"ep={ranks}"] if mixture else [])
+    return [f"tp={ranks}", f"sp={ranks}"] + ([f"ep={ranks}"] if mixture else [])
 
 
 def run(attune, oracle, work, name, mesh, launch):
