@@ -59,6 +59,8 @@ private:
                   int64_t width);
   void countShortConv(const spec::ShortConv &conv, int64_t width);
   void countDeltaRule(const spec::DeltaRule &rule, int64_t width);
+  void countAlternating(const spec::Alternating &form, int64_t width);
+  void countCopies(int64_t copies, int64_t width);
   void countTimeMix(const spec::TimeMix &mix, int64_t width);
   void countLinear(const spec::Linear &linear, int64_t width);
   void countConv(const spec::Conv &conv);

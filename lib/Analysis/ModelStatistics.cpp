@@ -174,7 +174,9 @@ void Counter::countAttention(const std::string &prefix,
   double valueDim = static_cast<double>(attention.valueDim);
   double channels = static_cast<double>(width);
   double sourceTokens = here.batch * keys.tokens;
-  double kvChannels = kvHeads * (headDim + valueDim);
+  // Keys and values of another block are neither made nor cached here.
+  bool own = attention.keysFrom.empty();
+  double kvChannels = own ? kvHeads * (headDim + valueDim) : 0;
 
   addFlops(prefix + "qkv", 2 * tokens() * channels * heads * headDim +
                                2 * sourceTokens *
@@ -227,7 +229,7 @@ void Counter::countAttention(const std::string &prefix,
   else if (!attention.source.empty())
     current.cacheBytes += static_cast<double>(current.repeat) * sourceTokens *
                           kvChannels * sizeOf(model.dtype);
-  else if (attention.causal != Causal::None)
+  else if (attention.causal != Causal::None && own)
     current.cacheBytes += static_cast<double>(current.repeat) * here.batch *
                           cachedTokens(attention) *
                           bytesCached(model, kvChannels, 2 * kvHeads);
@@ -457,7 +459,37 @@ void Counter::countModulation(const Modulation &by, int64_t rows) {
                              static_cast<double>(by.sourceWidth));
 }
 
+/// The matrices of all copies but the first.
+void Counter::countCopies(int64_t copies, int64_t width) {
+  for (int64_t i = 1; i < copies; ++i)
+    addFlops(std::to_string(i), 2 * tokens() * static_cast<double>(width) *
+                                    static_cast<double>(width));
+}
+
+void Counter::countAlternating(const Alternating &form, int64_t width) {
+  double channels = static_cast<double>(width);
+  double copies = static_cast<double>(form.copies);
+  addFlops("alternating.router", 4 * tokens() * channels * copies);
+  addFlops("alternating.predict",
+           2 * tokens() * copies * copies * (copies + channels));
+  addFlops("alternating.correct", 2 * tokens() * copies * (copies + channels));
+  if (form.inputs == 0)
+    return;
+  double inputs = static_cast<double>(form.inputs);
+  addFlops("alternating.gate", 2 * tokens() * channels * inputs);
+  addFlops("alternating.up", 2 * tokens() * channels * inputs);
+}
+
 void Counter::countBlock(const Block &block, int64_t width) {
+  width = innerWidth(block, width);
+  if (block.alternating)
+    countAlternating(*block.alternating, width);
+  if (block.laurelRank) {
+    double thin = 2 * tokens() * static_cast<double>(width) *
+                  static_cast<double>(block.laurelRank);
+    addFlops("laurel_a", thin);
+    addFlops("laurel_b", thin);
+  }
   if (block.modulation)
     countModulation(*block.modulation, numModulated(block) * 3 * width);
   if (block.attention)
@@ -557,6 +589,13 @@ void Counter::countLayer(const Layer &layer) {
       countStep(step, tokens());
   } else if (const auto *op = std::get_if<Mamba>(&layer.op)) {
     countMamba("", *op, width);
+  } else if (const auto *op = std::get_if<LayerInputs>(&layer.op)) {
+    addFlops("projection", 2 * tokens() * static_cast<double>(width) *
+                               static_cast<double>(op->blocks * op->width));
+  } else if (const auto *op = std::get_if<Spread>(&layer.op)) {
+    countCopies(op->copies, width);
+  } else if (const auto *op = std::get_if<Unite>(&layer.op)) {
+    countCopies(op->copies, layer.width);
   } else if (const auto *op = std::get_if<Extension>(&layer.op)) {
     part(op->kind).flops += op->flopsPerToken * tokens();
   }

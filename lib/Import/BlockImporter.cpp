@@ -27,6 +27,11 @@ bool LayerImporter::sameNorm(const spec::Norm &norm) const {
 }
 
 Value LayerImporter::block(const spec::Block &block, Value input) {
+  return block.alternating ? alternating(block, input)
+                           : sublayers(block, input);
+}
+
+Value LayerImporter::sublayers(const spec::Block &block, Value input) {
   int64_t width = cast<RankedTensorType>(input.getType()).getShape().back();
   using spec::Placement;
 
@@ -104,7 +109,9 @@ Value LayerImporter::block(const spec::Block &block, Value input) {
     return read ? sublayer(read, from, block.residualScale) : Value();
   };
   Value x = input;
-  if (block.attention || block.mamba)
+  if (block.laurelRank)
+    x = besideLaurel(block, x);
+  else if (block.attention || block.mamba)
     x = around(x, "norm1", [&](Value read, Value residual, double scale) {
       Value sum = residual;
       if (block.attention)

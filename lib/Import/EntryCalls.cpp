@@ -31,6 +31,8 @@ static SmallVector<Value *> replaced(LayerScope &scope) {
     values.push_back(&map.value);
   if (scope.givesValues)
     values.push_back(&scope.firstValues);
+  if (scope.lendsKeys)
+    values.append({&scope.lentKeys, &scope.lentValues});
   return values;
 }
 
@@ -42,11 +44,14 @@ static SmallVector<Value *> passed(LayerScope &scope) {
        {&scope.cos, &scope.sin, &scope.queryCos, &scope.querySin, &scope.mask,
         &scope.memory, &scope.memoryMask, &scope.lengths, &scope.memoryLengths,
         &scope.blocks, &scope.diagonals, &scope.condition, &scope.past,
-        &scope.length, &scope.crossKeys, &scope.crossValues, &scope.cacheIndex})
+        &scope.length, &scope.crossKeys, &scope.crossValues, &scope.cacheIndex,
+        &scope.layerInputs, &scope.number})
     if (*value)
       values.push_back(value);
   if (scope.firstValues && !scope.givesValues)
     values.push_back(&scope.firstValues);
+  if (scope.lentKeys && !scope.lendsKeys)
+    values.append({&scope.lentKeys, &scope.lentValues});
   llvm::append_range(values, replaced(scope));
   return values;
 }
@@ -214,10 +219,11 @@ LogicalResult EntryImporter::importCalls(size_t number) {
     size_t next = turn.scope.hasCaches() ? placeOfCache[turn.ring] : 0;
     size_t numMaps = turn.scope.maps.size(), map = placeOfMaps;
     size_t numCaches = replaced(turn.scope).size() - numMaps -
-                       (turn.scope.givesValues ? 1 : 0);
+                       (turn.scope.givesValues ? 1 : 0) -
+                       (turn.scope.lendsKeys ? 2 : 0);
     for (size_t i = 0; i < numCaches; ++i)
       turn.places.push_back(next++);
-    // First values, where they are given, follow the maps.
+    // What is given to later blocks follows the maps.
     for (size_t i = numCaches; i < replaced(turn.scope).size(); ++i)
       turn.places.push_back(map++);
   }
@@ -227,6 +233,9 @@ LogicalResult EntryImporter::importCalls(size_t number) {
   size_t placeOfValues = carried.size();
   if (gives)
     carried.push_back(firstValues);
+  size_t placeOfLent = carried.size();
+  if (first.lendsKeys) // alone in its layer
+    carried.append({first.lentKeys, first.lentValues});
 
   // The number that repeat `start + turn` has in its cache, where `start` is a
   // multiple of the number of turns.
@@ -252,6 +261,10 @@ LogicalResult EntryImporter::importCalls(size_t number) {
       *value = carried[place];
     if (severalRings && inner.hasCaches())
       inner.cacheIndex = cacheIndex(number, rounds);
+    if (inner.number) {
+      Value ahead = index(layer.first - start);
+      inner.number = arith::AddIOp::create(builder, at, position, ahead);
+    }
     SmallVector<Value> operands = {position, carried[0]};
     for (Value *value : passed(inner))
       operands.push_back(*value);
@@ -311,5 +324,7 @@ LogicalResult EntryImporter::importCalls(size_t number) {
   replaceMaps(number, first);
   if (gives)
     firstValues = carried[placeOfValues];
+  if (first.lendsKeys)
+    lent[number] = {carried[placeOfLent], carried[placeOfLent + 1]};
   return success();
 }

@@ -133,6 +133,8 @@ LogicalResult EntryImporter::importStream() {
   const std::vector<spec::Layer> &layers = stream->spec.layers;
   state = {};
   firstValues = {};
+  layerInputs = {};
+  lent.clear();
   madeBlocks.clear();
   if (auto start = inputs.find(stream->spec.input); start != inputs.end()) {
     importMask(*stream);
@@ -301,6 +303,8 @@ LogicalResult EntryImporter::importLayer(size_t number) {
     return importSignals(number);
   if (std::holds_alternative<spec::CrossEntropy>(layer.op))
     return importCrossEntropy(number);
+  if (std::holds_alternative<spec::LayerInputs>(layer.op))
+    return importLayerInputs(number);
   if (std::holds_alternative<spec::Recurrent>(layer.op))
     return importRecurrent(number);
   if (std::holds_alternative<spec::Scan>(layer.op))
@@ -445,12 +449,18 @@ LogicalResult EntryImporter::importInline(size_t number) {
 
 LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
                                        LayerScope &scope) {
-  if (const auto *block = std::get_if<spec::Block>(&layer.op))
+  if (const auto *block = std::get_if<spec::Block>(&layer.op)) {
     if (block->modulation) {
       scope.condition = conditionOf(*block->modulation);
       if (!scope.condition)
         return failure();
     }
+    if (block->alternating && block->alternating->inputs) {
+      scope.layerInputs = layerInputs;
+      scope.number = index(0);
+    }
+    fillLent(layer, scope);
+  }
   if (const spec::Attention *cross = getCrossAttention(layer))
     if (failed(fillMemory(*cross, scope)))
       return failure();

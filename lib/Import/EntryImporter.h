@@ -211,6 +211,9 @@ private:
                                   llvm::SmallVectorImpl<Turn> &turns);
   mlir::LogicalResult fillScope(const spec::Layer &layer, LayerScope &scope);
   void fillValues(const spec::TimeMix &mix, LayerScope &scope);
+  /// Keys and values that a block lends, or reads of another.
+  void fillLent(const spec::Layer &layer, LayerScope &scope);
+  mlir::LogicalResult importLayerInputs(size_t number);
   mlir::LogicalResult fillForms(const spec::Attention &attention,
                                 LayerScope &scope);
   mlir::LogicalResult limitTokens(const spec::SequenceRank &low);
@@ -278,6 +281,10 @@ private:
   /// Of the stream, what later time mixings mix their values with; null where
   /// none does.
   mlir::Value firstValues;
+  /// Of the stream, what its blocks read besides it; null if nothing.
+  mlir::Value layerInputs;
+  /// Keys and values of blocks that lend them, by layer.
+  std::map<size_t, std::pair<mlir::Value, mlir::Value>> lent;
   /// Activated conditions, by what they are made of.
   llvm::DenseMap<mlir::Value, mlir::Value> conditions;
 

@@ -7,6 +7,8 @@
 
 #include "EntryImporter.h"
 
+#include "attune/Spec/Rings.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -153,6 +155,47 @@ void EntryImporter::fillValues(const spec::TimeMix &mix, LayerScope &scope) {
         tensor::EmptyOp::create(builder, at, sizes, builder.getF32Type());
   }
   scope.firstValues = firstValues;
+}
+
+void EntryImporter::fillLent(const spec::Layer &layer, LayerScope &scope) {
+  const spec::Attention *attention = getSelfAttention(layer);
+  if (!attention)
+    return;
+  const std::vector<spec::Layer> &layers = stream->spec.layers;
+  auto numberOf = [&](const spec::Layer *of) { return of - layers.data(); };
+  if (const spec::Layer *lender = spec::findLender(stream->spec, *attention)) {
+    size_t number = numberOf(lender);
+    if (decode) {
+      const LayerCaches &held =
+          caches.at({number, spec::ringsOf(model, *lender)[0]});
+      std::tie(scope.lentKeys, scope.lentValues) = std::tuple(held[0], held[1]);
+    } else {
+      std::tie(scope.lentKeys, scope.lentValues) = lent.at(number);
+    }
+    return;
+  }
+  if (decode || !spec::lendsKeys(stream->spec, layer))
+    return;
+  scope.lendsKeys = true;
+  Location at = loc(attention->location);
+  auto fresh = [&](int64_t width) -> Value {
+    SmallVector<OpFoldResult> sizes = {size(0),
+                                       builder.getIndexAttr(attention->kvHeads),
+                                       size(1), builder.getIndexAttr(width)};
+    return tensor::EmptyOp::create(builder, at, sizes, builder.getF32Type());
+  };
+  scope.lentKeys = fresh(attention->headDim);
+  scope.lentValues = fresh(attention->valueDim);
+}
+
+LogicalResult EntryImporter::importLayerInputs(size_t number) {
+  LayerScope scope;
+  const spec::Layer &layer = stream->spec.layers[number];
+  layerInputs = LayerImporter(builder, shared.weights, layer,
+                              stream->symbols[number], scope, diags)
+                    .layerInputs(std::get<spec::LayerInputs>(layer.op),
+                                 state.value, inputs[stream->spec.input].value);
+  return success(bool(layerInputs));
 }
 
 /// Biases that all repeats of a layer share are looked up once, ahead of them.

@@ -74,6 +74,9 @@ std::optional<int64_t> EntryImporter::idBound(const std::string &input) const {
       if (const auto *op = std::get_if<spec::Embedding>(&layer.op)) {
         if ((op->input.empty() ? of.spec.input : op->input) == input)
           limit(op->vocab);
+      } else if (const auto *op = std::get_if<spec::LayerInputs>(&layer.op)) {
+        if (of.spec.input == input)
+          limit(op->vocab);
       } else if (const auto *op = std::get_if<spec::Positions>(&layer.op)) {
         if (input == of.positionsName &&
             op->count == spec::PositionCount::Input &&
@@ -349,8 +352,10 @@ static SmallVector<CacheRole> cachesOfRing(const spec::Layer &layer,
     if (op->cell == spec::CellKind::Lstm)
       roles.push_back({1, "c", op->layers, {fixed(op->width)}});
   }
+  // Keys of another block are in its caches.
   if (const spec::Attention *attention = getSelfAttention(layer))
-    roles = cachesOf(*attention, ring, repeat);
+    if (attention->keysFrom.empty())
+      roles = cachesOf(*attention, ring, repeat);
   auto convolution = [&](int64_t kernel, int64_t channels) {
     roles.push_back({2, "conv", repeat, {fixed(kernel - 1), fixed(channels)}});
   };

@@ -38,7 +38,9 @@ EqualLayers::EqualLayers(const spec::Model &model, size_t stream)
   for (size_t n = 0; n < wholes.size(); ++n) {
     Place &place = places.emplace_back(Place{n, 0});
     const spec::Layer &layer = wholes[n];
-    if (tapped.count(n) || !canShare(layer))
+    // Keys that others read are alone in their cache.
+    if (tapped.count(n) || !canShare(layer) ||
+        spec::lendsKeys(model.streams[stream], layer))
       continue;
     auto [known, fresh] = firsts.insert({spec::printShared(layer), n});
     if (fresh)

@@ -57,6 +57,10 @@ Value LayerImporter::build(Value input) {
     return function(*op, input);
   if (const auto *op = std::get_if<spec::Extension>(&layer.op))
     return extension(*op, input);
+  if (const auto *op = std::get_if<spec::Spread>(&layer.op))
+    return spread(*op, input);
+  if (const auto *op = std::get_if<spec::Unite>(&layer.op))
+    return unite(*op, input);
   int64_t width =
       layer.width ? layer.width
                   : cast<RankedTensorType>(input.getType()).getShape().back();

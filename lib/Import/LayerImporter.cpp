@@ -213,6 +213,8 @@ Value LayerImporter::ffn(const spec::FFN &ffn, StringRef prefix, Value input,
     if (!input)
       return {};
   }
+  if (ffn.sparsity != 0)
+    return sparseFFN(ffn, role, input, width, residual);
   Value up, upBias, downBias;
   if (ffn.gated) {
     std::pair<std::string, int64_t> weightRoles[] = {{"gate.weight", inner},
@@ -520,16 +522,48 @@ bool LayerImporter::projections(const spec::Attention &attention,
     *heads[i] = splitHeads(builder, at, columns,
                            i == 0 ? attention.heads : attention.kvHeads,
                            i == 2 ? valueDim : headDim, column);
+    if (i == 2 && attention.valueNorm)
+      *heads[i] =
+          norm(*attention.valueNorm, (prefix + "v_norm.").str(), *heads[i]);
+    if (!*heads[i])
+      return false;
     column += projection.second;
   }
   return true;
 }
 
+/// Gives queries, and keys if there are any, their positions.
+void LayerImporter::turn(const spec::Attention &attention,
+                         AttentionOperands &operands) {
+  if (attention.rope) {
+    Location ropeAt = loc(attention.rope->location);
+    RotaryPairing pairing = attention.rope->interleaved
+                                ? RotaryPairing::Interleaved
+                                : RotaryPairing::Half;
+    bool whole =
+        attention.rope->channels == attention.headDim && scope.queryCos;
+    for (Value *heads : {&operands.query, &operands.key}) {
+      if (!*heads) // another block has them
+        continue;
+      bool grows = whole && heads == &operands.query;
+      *heads = RotaryOp::create(builder, ropeAt, heads->getType(), *heads,
+                                grows ? scope.queryCos : scope.cos,
+                                grows ? scope.querySin : scope.sin, pairing);
+    }
+  }
+  if (attention.queryGrowth &&
+      !(attention.rope && attention.rope->channels == attention.headDim))
+    operands.query = RotaryOp::create(
+        builder, loc(attention.queryGrowth->location), operands.query.getType(),
+        operands.query, scope.queryCos, scope.querySin, RotaryPairing::Half);
+}
+
 bool LayerImporter::selfOperands(const spec::Attention &attention,
                                  StringRef prefix, Value input,
                                  AttentionOperands &operands) {
+  if (!attention.keysFrom.empty())
+    return borrowedOperands(attention, prefix, input, operands);
   Location at = loc(attention.location);
-  int64_t headDim = attention.headDim;
   if (!projections(attention, prefix, input, operands))
     return false;
   operands.mask = scope.mask;
@@ -544,26 +578,11 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
   if (!attention.qkNormAfterRotary && !normBoth())
     return false;
   scaleByLayer(attention, operands.query);
-  if (attention.rope) {
-    Location ropeAt = loc(attention.rope->location);
-    RotaryPairing pairing = attention.rope->interleaved
-                                ? RotaryPairing::Interleaved
-                                : RotaryPairing::Half;
-    bool whole = attention.rope->channels == headDim && scope.queryCos;
-    for (Value *heads : {&operands.query, &operands.key}) {
-      bool grows = whole && heads == &operands.query;
-      *heads = RotaryOp::create(builder, ropeAt, heads->getType(), *heads,
-                                grows ? scope.queryCos : scope.cos,
-                                grows ? scope.querySin : scope.sin, pairing);
-    }
-  }
-  if (attention.queryGrowth &&
-      !(attention.rope && attention.rope->channels == headDim))
-    operands.query = RotaryOp::create(
-        builder, loc(attention.queryGrowth->location), operands.query.getType(),
-        operands.query, scope.queryCos, scope.querySin, RotaryPairing::Half);
+  turn(attention, operands);
   if (attention.qkNormAfterRotary && !normBoth())
     return false;
+  if (scope.lendsKeys)
+    lend(at, operands);
   if (scope.keyCache && !attention.linear) {
     operands.key = throughCache(at, operands.key, scope.keyCache);
     operands.value = throughCache(at, operands.value, scope.valueCache);
@@ -672,7 +691,8 @@ Value LayerImporter::attention(const spec::Attention &attention,
     return {};
   if (attention.learnedSinks && !readSinks(attention, prefix, operands))
     return {};
-  bool decoding = !cross && bool(scope.keyCache);
+  bool decoding =
+      !cross && (scope.keyCache || (!attention.keysFrom.empty() && scope.past));
   Value heads =
       decoding && attention.linear
           ? runningAttention(attention, operands)

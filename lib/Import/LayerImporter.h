@@ -101,6 +101,13 @@ struct LayerScope {
   /// layer's own if it gives them.
   mlir::Value firstValues;
   bool givesValues = false;
+  /// Keys and values that later blocks read, too, [batch, heads, tokens,
+  /// width]: replaced by the layer's own if it lends them. Decoding: the
+  /// lender's caches.
+  mlir::Value lentKeys, lentValues;
+  bool lendsKeys = false;
+  /// Inputs of all blocks, [batch, tokens, channels], and this one's number.
+  mlir::Value layerInputs, number;
 
   /// The caches that a layer may have, in the order of their slots.
   std::array<mlir::Value *, 5> caches() {
@@ -190,6 +197,10 @@ public:
   mlir::Value modulation(const spec::Modulation &by, llvm::StringRef prefix,
                          int64_t columns, mlir::Value condition);
 
+  /// What the blocks read of the ids besides the stream.
+  mlir::Value layerInputs(const spec::LayerInputs &op, mlir::Value input,
+                          mlir::Value ids);
+
   /// The weight of a role, [rows, columns] or (columns 0) a vector.
   mlir::Value weight(mlir::Location loc, llvm::StringRef role, int64_t rows,
                      int64_t columns);
@@ -201,6 +212,13 @@ private:
   /// Queries, keys and values of one matmul, turned and cached.
   bool selfOperands(const spec::Attention &attention, llvm::StringRef prefix,
                     mlir::Value input, AttentionOperands &operands);
+  void turn(const spec::Attention &attention, AttentionOperands &operands);
+  /// Writes keys and values where later blocks read them.
+  void lend(mlir::Location at, const AttentionOperands &operands);
+  /// Queries from the input, keys and values of an earlier block.
+  bool borrowedOperands(const spec::Attention &attention,
+                        llvm::StringRef prefix, mlir::Value input,
+                        AttentionOperands &operands);
   /// Queries from the input, keys and values from the other stream.
   bool crossOperands(const spec::Attention &attention, llvm::StringRef prefix,
                      mlir::Value input, AttentionOperands &operands);
@@ -241,6 +259,25 @@ private:
           llvm::ArrayRef<std::pair<std::string, int64_t>> projections,
           mlir::Value input, bool bias);
   mlir::Value block(const spec::Block &block, mlir::Value input);
+  /// A block of one copy of the channels.
+  mlir::Value sublayers(const spec::Block &block, mlir::Value input);
+  /// A block of several copies.
+  mlir::Value alternating(const spec::Block &block, mlir::Value input);
+  mlir::Value routeCopy(const spec::Block &block, mlir::Value copy);
+  bool predictCopies(const spec::Block &block,
+                     llvm::SmallVectorImpl<mlir::Value> &copies);
+  /// Moves all copies as the active one was by `computed`.
+  bool correctCopies(const spec::Block &block, mlir::Value computed,
+                     llvm::SmallVectorImpl<mlir::Value> &copies);
+  mlir::Value ownInputs(const spec::Block &block, mlir::Value computed);
+  mlir::Value spread(const spec::Spread &op, mlir::Value input);
+  mlir::Value unite(const spec::Unite &op, mlir::Value input);
+  /// x with attention and two thin matrices beside it.
+  mlir::Value besideLaurel(const spec::Block &block, mlir::Value x);
+  /// What is above the quantile of a gate's distribution, less that.
+  mlir::Value sparseGate(mlir::Location at, double sparsity, mlir::Value gate);
+  mlir::Value sparseFFN(const spec::FFN &ffn, const std::string &role,
+                        mlir::Value input, int64_t width, mlir::Value residual);
   /// x + scale * result, whose channels are first scaled by the weights that
   /// belong to the sublayer of the norm `role`. Nothing without a result.
   mlir::Value addScaledChannels(llvm::StringRef role, mlir::Value x,

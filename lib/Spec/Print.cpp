@@ -199,6 +199,10 @@ static Json print(const Attention &attention, int64_t width) {
     if (attention.qkNormAfterRotary)
       json["qk_norm"]["after_rotary"] = true;
   }
+  if (attention.valueNorm)
+    json["value_norm"] = print(*attention.valueNorm, /*withKind=*/true);
+  if (!attention.keysFrom.empty())
+    json["keys_from"] = attention.keysFrom;
   if (attention.clip)
     json["clip"] = *attention.clip;
   bool lacksKey = attention.qkvBias && !attention.keyBias;
@@ -245,6 +249,8 @@ static Json print(const FFN &ffn) {
   if (!ffn.bias)
     json["bias"] = false;
   flag(json, "shift", ffn.shift);
+  if (ffn.sparsity != 0)
+    json["sparsity"] = ffn.sparsity;
   return json;
 }
 
@@ -375,8 +381,38 @@ static Json print(const Timestep &timestep) {
   return json;
 }
 
+static Json print(const Alternating &alternating) {
+  Json json = Json::object();
+  json["copies"] = alternating.copies;
+  if (alternating.active)
+    json["active"] = alternating.active;
+  if (alternating.inputs)
+    json["inputs"] = alternating.inputs;
+  if (alternating.activation != Activation::GeluTanh)
+    json["activation"] = stringify(alternating.activation);
+  if (!alternating.scaled)
+    json["scaled"] = false;
+  if (alternating.clip)
+    json["clip"] = *alternating.clip;
+  return json;
+}
+
+static Json print(const LayerInputs &inputs) {
+  Json json = Json::object();
+  json["vocab"] = inputs.vocab;
+  json["width"] = inputs.width;
+  json["blocks"] = inputs.blocks;
+  if (inputs.scale != 1)
+    json["scale"] = inputs.scale;
+  if (inputs.tableScale != 1)
+    json["table_scale"] = inputs.tableScale;
+  json["norm"] = print(inputs.norm, /*withKind=*/true);
+  return json;
+}
+
 static Json toJson(const Block &block, int64_t width) {
   Json json = Json::object();
+  width = innerWidth(block, width);
   json["placement"] = stringify(block.placement);
   if (block.residualScale != 1)
     json["residual_scale"] = block.residualScale;
@@ -406,6 +442,10 @@ static Json toJson(const Block &block, int64_t width) {
     json["moe"] = print(*block.moe);
   if (block.modulation)
     json["modulation"] = print(*block.modulation);
+  if (block.alternating)
+    json["alternating"] = print(*block.alternating);
+  if (block.laurelRank)
+    json["laurel"] = block.laurelRank;
   return json;
 }
 
@@ -632,6 +672,12 @@ static Json print(const Layer &layer) {
     json["scan"] = print(*op);
   else if (const auto *op = std::get_if<Mamba>(&layer.op))
     json["mamba"] = print(*op);
+  else if (const auto *op = std::get_if<LayerInputs>(&layer.op))
+    json["layer_inputs"] = print(*op);
+  else if (const auto *op = std::get_if<Spread>(&layer.op))
+    json["spread"] = {{"copies", op->copies}, {"eps", op->eps}};
+  else if (const auto *op = std::get_if<Unite>(&layer.op))
+    json["unite"] = {{"copies", op->copies}, {"eps", op->eps}};
   else if (const auto *op = std::get_if<Extension>(&layer.op))
     json[op->kind] = print(*op);
   json["name"] = layer.name;

@@ -39,10 +39,13 @@ public:
     if (op.latent)
       return latent(prefix, op, *op.latent, width);
     projection(prefix + "q.", op.heads * op.headDim, width, op.qkvBias);
-    projection(prefix + "k.", op.kvHeads * op.headDim, op.sourceWidth,
-               op.qkvBias && op.keyBias);
-    projection(prefix + "v.", op.kvHeads * op.valueDim, op.sourceWidth,
-               op.qkvBias);
+    bool own = op.keysFrom.empty();
+    if (own) {
+      projection(prefix + "k.", op.kvHeads * op.headDim, op.sourceWidth,
+                 op.qkvBias && op.keyBias);
+      projection(prefix + "v.", op.kvHeads * op.valueDim, op.sourceWidth,
+                 op.qkvBias);
+    }
     if (op.relative) {
       int64_t rows = op.heads * op.headDim;
       roles.push_back({prefix + "r.weight", rows, width});
@@ -77,8 +80,11 @@ public:
       bool shared = op.qkNormScope == NormScope::Head;
       int64_t queries = shared ? 1 : op.heads, keys = shared ? 1 : op.kvHeads;
       norm(prefix + "q_norm.", *op.qkNorm, queries * op.headDim);
-      norm(prefix + "k_norm.", *op.qkNorm, keys * op.headDim);
+      if (own)
+        norm(prefix + "k_norm.", *op.qkNorm, keys * op.headDim);
     }
+    if (op.valueNorm && own)
+      norm(prefix + "v_norm.", *op.valueNorm, op.valueDim);
     if (op.linear && op.linear->fading)
       norm(prefix + "out_norm.", op.linear->fading->norm,
            op.heads * op.valueDim);
@@ -261,7 +267,36 @@ public:
       norm(name + "_post.", block.norm, width);
   }
 
+  void alternating(const Alternating &op, int64_t width, const Norm &own) {
+    std::string prefix = "alternating.";
+    norm(prefix + "norm.", own, width);
+    projection(prefix + "router.", op.copies, width, false);
+    projection(prefix + "predict.", op.copies * op.copies, op.copies, false);
+    projection(prefix + "correct.", op.copies, op.copies, false);
+    if (op.scaled)
+      roles.push_back({prefix + "scale", width, 0});
+    if (op.inputs == 0)
+      return;
+    projection(prefix + "gate.", op.inputs, width, false);
+    projection(prefix + "up.", width, op.inputs, false);
+    norm(prefix + "up_norm.", own, width);
+  }
+
+  /// A matrix for each copy but the first.
+  void copies(int64_t count, int64_t width) {
+    for (int64_t i = 1; i < count; ++i)
+      projection(std::to_string(i) + ".", width, width, false);
+  }
+
   void block(const Block &block, int64_t width) {
+    width = innerWidth(block, width);
+    if (block.alternating)
+      alternating(*block.alternating, width, block.norm);
+    if (block.laurelRank) {
+      projection("laurel_a.", block.laurelRank, width, false);
+      projection("laurel_b.", width, block.laurelRank, false);
+      norm("laurel_norm.", block.norm, width);
+    }
     if (hasMixer(block))
       blockNorm("norm1", block, width);
     if (block.attention)
@@ -301,6 +336,34 @@ public:
 };
 
 } // namespace
+
+std::string nameOf(const Layer &layer) {
+  std::string name = layer.name;
+  for (size_t at = name.find("{i}"); at != std::string::npos;
+       at = name.find("{i}"))
+    name.replace(at, 3, std::to_string(layer.first));
+  return name;
+}
+
+const Layer *findLender(const Stream &stream, const Attention &attention) {
+  for (const Layer &layer : stream.layers)
+    if (!attention.keysFrom.empty() && nameOf(layer) == attention.keysFrom)
+      return &layer;
+  return nullptr;
+}
+
+bool lendsKeys(const Stream &stream, const Layer &layer) {
+  std::string name = nameOf(layer);
+  for (const Layer &other : stream.layers)
+    if (const auto *block = std::get_if<Block>(&other.op))
+      if (block->attention && block->attention->keysFrom == name)
+        return true;
+  return false;
+}
+
+int64_t innerWidth(const Block &block, int64_t width) {
+  return block.alternating ? width / block.alternating->copies : width;
+}
 
 bool hasMixer(const Block &block) {
   return block.attention || block.mamba || block.shortConv || block.deltaRule ||
@@ -364,6 +427,15 @@ std::vector<WeightRole> weightRoles(const Layer &layer) {
     list.steps(op->steps);
   } else if (const auto *op = std::get_if<Mamba>(&layer.op)) {
     list.mamba("", *op, width);
+  } else if (const auto *op = std::get_if<LayerInputs>(&layer.op)) {
+    int64_t channels = op->blocks * op->width;
+    list.roles.push_back({"weight", op->vocab, channels});
+    list.projection("projection.", channels, width, false);
+    list.norm("norm.", op->norm, op->width);
+  } else if (const auto *op = std::get_if<Spread>(&layer.op)) {
+    list.copies(op->copies, width);
+  } else if (const auto *op = std::get_if<Unite>(&layer.op)) {
+    list.copies(op->copies, width / op->copies);
   } else if (const auto *op = std::get_if<Extension>(&layer.op)) {
     list.roles = op->weights;
   }

@@ -8,6 +8,7 @@
 #ifndef ATTUNE_SPEC_SPEC_H
 #define ATTUNE_SPEC_SPEC_H
 
+#include "attune/Spec/Alternating.h"
 #include "attune/Spec/RecurrentLayers.h"
 #include "attune/Spec/StateSpaces.h"
 
@@ -240,6 +241,10 @@ struct Attention {
   std::optional<Norm> qkNorm;     ///< roles q_norm, k_norm
   bool qkNormAfterRotary = false; ///< else before it
   NormScope qkNormScope = NormScope::Head;
+  std::optional<Norm> valueNorm; ///< of each head's values: role v_norm
+  /// The earlier block, by its name with its number, whose keys and values
+  /// these queries read; then there are no projections for own ones.
+  std::string keysFrom;
   std::optional<BlockSparse> blockSparse;
   std::optional<LinearForm> linear;
   std::optional<SequenceRank> sequenceRank;
@@ -278,6 +283,10 @@ struct FFN {
   /// Not gated, without biases: reads x + (before - x) * m, where `before` is
   /// the token before and m the role "x_k" [D] (RWKV).
   bool shift = false;
+  /// Gated: this share of the channels is expected to be 0. Of the gate is
+  /// taken its mean and so many standard deviations as leave that share of a
+  /// normal distribution below; what is negative then becomes 0.
+  double sparsity = 0;
   SourceLocation location;
 };
 
@@ -364,6 +373,13 @@ struct Block {
   /// "modulation.weight" [3 D for each sublayer, C] and "modulation.bias": the
   /// first sublayer's shift, scale and gate, then those of the next.
   std::optional<Modulation> modulation;
+  /// Peri only: the stream is several copies of the channels.
+  std::optional<Alternating> alternating;
+  /// Peri only: with n the norm of the attention's input, what leaves the
+  /// attention becomes (x + attention + n + norm(n A B)) / sqrt(2). Roles
+  /// "laurel_a.weight" A [laurelRank, D], "laurel_b.weight" B [D, laurelRank]
+  /// and "laurel_norm.*".
+  int64_t laurelRank = 0;
 };
 
 /// Token embedding, role "weight" [vocab, width].
@@ -546,7 +562,8 @@ struct Layer {
   std::variant<Embedding, Positions, Block, Attention, FFN, Norm, Linear, MoE,
                Pool, ClassTokens, Slice, Concat, Conv, BatchNorm, Add, L2Norm,
                Similarity, CrossEntropy, Recurrent, Scan, Mamba, Modulate,
-               Timestep, Chunk, SwapChunks, OverlapAdd, Extension, Function>
+               Timestep, Chunk, SwapChunks, OverlapAdd, LayerInputs, Spread,
+               Unite, Extension, Function>
       op;
   int64_t inputWidth = 0; ///< channels before this layer (0: ids, bare op)
   int64_t width = 0;      ///< channels after this layer (0: no tokens)
@@ -677,6 +694,15 @@ std::string printShared(const Layer &layer);
 /// The text of the JSON Schema that the parser holds files to
 /// (attune-spec-v1.schema.json).
 std::string jsonSchema();
+
+/// A layer's name with the number of its first repeat.
+std::string nameOf(const Layer &layer);
+/// The block whose keys and values an attention reads in place of its own.
+const Layer *findLender(const Stream &stream, const Attention &attention);
+/// Whether an attention of the stream reads the keys and values of `layer`.
+bool lendsKeys(const Stream &stream, const Layer &layer);
+/// Channels that the sublayers of a block see, of a stream of `width`.
+int64_t innerWidth(const Block &block, int64_t width);
 
 /// Whether a block has attention or what takes its place.
 bool hasMixer(const Block &block);

@@ -44,6 +44,7 @@ std::optional<spec::Model> importFalconMamba(ImportContext &context);
 std::optional<spec::Model> importGemma(ImportContext &context);
 std::optional<spec::Model> importGemma2(ImportContext &context);
 std::optional<spec::Model> importGemma3(ImportContext &context);
+std::optional<spec::Model> importGemma3n(ImportContext &context);
 std::optional<spec::Model> importGLM(ImportContext &context);
 std::optional<spec::Model> importGLM4(ImportContext &context);
 std::optional<spec::Model> importGLM4MoE(ImportContext &context);

@@ -213,6 +213,18 @@ std::vector<ClassKeys> keysOfDecoders() {
        "sliding_window_pattern=6 _sliding_window_pattern "
        "attn_logit_softcapping final_logit_softcapping layer_types",
        "attention_dropout cache_implementation hidden_act"},
+      {"gemma3n_text",
+       "hidden_size=2048 intermediate_size=16384 num_hidden_layers=35 "
+       "num_attention_heads=8 num_key_value_heads=2 vocab_size=262400 "
+       "vocab_size_per_layer_input=262144 hidden_size_per_layer_input=256 "
+       "max_position_embeddings=32768 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=true hidden_activation=gelu_pytorch_tanh "
+       "head_dim=256 rope_theta=1000000 rope_local_base_freq=10000 "
+       "rope_parameters rope_scaling attention_bias=false sliding_window=512 "
+       "final_logit_softcapping=30 layer_types altup_active_idx=0 "
+       "altup_coef_clip=120 altup_correct_scale=true altup_num_inputs=4 "
+       "num_kv_shared_layers=15 laurel_rank=64 activation_sparsity_pattern",
+       "altup_lr_multiplier attention_dropout query_pre_attn_scalar"},
       {"glm", kGLM, "attention_dropout"},
       {"glm4", kGLM, "attention_dropout"},
       {"glm4_moe",

@@ -93,6 +93,39 @@ bool renameTextTensors(spec::Model &model, const TextPart &text,
   return true;
 }
 
+/// Files of Gemma 3n have keys of the layers that read those of others, which
+/// only a forward pass without caches would use.
+static void leaveOutSharedKeys(Config &config, const Value *layers,
+                               const Checkpoint &checkpoint,
+                               DiagnosticEngine &diags,
+                               std::vector<std::string> &leftOut) {
+  const Value *shared = config.peek("num_kv_shared_layers");
+  if (!shared || !layers || !shared->isNumber() || !layers->isNumber() ||
+      shared->real >= layers->real)
+    return;
+  size_t count = 0;
+  for (const auto &[name, tensor] : checkpoint.tensors()) {
+    size_t at = name.find("layers."), end = name.find(".self_attn.");
+    if (at == std::string::npos || end == std::string::npos || end < at)
+      continue;
+    std::string number = name.substr(at + 7, end - at - 7);
+    std::string part = name.substr(end + 11);
+    bool key = startsWith(part, "k_proj.") || startsWith(part, "v_proj.") ||
+               startsWith(part, "k_norm.");
+    if (!key || number.empty() || number.size() > 6 ||
+        number.find_first_not_of("0123456789") != std::string::npos ||
+        std::stoll(number) < int64_t(layers->real - shared->real))
+      continue;
+    leftOut.push_back(name);
+    ++count;
+  }
+  if (count)
+    diags.note(config.locate("num_kv_shared_layers"),
+               std::to_string(count) +
+                   " tensors of keys and values are left out: their layers "
+                   "read those of earlier ones");
+}
+
 std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
                                      const TextPart *text,
                                      const Checkpoint &checkpoint,
@@ -118,6 +151,7 @@ std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
       leaveOut(
           "model.layers." + std::to_string(int64_t(layers->real) + i) + ".",
           "a layer that predicts a further token", "num_nextn_predict_layers");
+  leaveOutSharedKeys(config, layers, checkpoint, diags, result);
   for (const char *prefix : {"mtp.", "model.mtp.", "model.mtp_layers."})
     leaveOut(prefix, "layers that predict further tokens", "");
   for (const char *prefix :
@@ -135,7 +169,8 @@ std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
   if (text)
     for (const char *prefix :
          {"audio_tower.", "embed_audio.", "embed_vision.", "image_newline",
-          "model.audio_tower.", "model.connector.", "model.image_newline",
+          "model.audio_tower.", "model.connector.", "model.embed_audio.",
+          "model.embed_vision.", "model.image_newline",
           "model.multi_modal_projector.", "model.vision_model.",
           "model.vision_tower.", "model.visual.", "multi_modal_projector.",
           "vision_model.", "vision_tower.", "visual."})

@@ -16,7 +16,8 @@ static const char *const bareKeys[] = {"query",      "key",    "value", "mask",
 static const char *const projectionKeys[] = {
     "rope",          "relative",     "relative_bias", "qk_norm",
     "bias",          "source",       "latent",        "clip",
-    "sequence_rank", "query_growth", "disentangled"};
+    "sequence_rank", "query_growth", "disentangled",  "value_norm",
+    "keys_from"};
 
 Attention LayerParser::parseAttention(const Object &object, Place place) {
   Attention attention;
@@ -120,6 +121,12 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
       norm->error("after_rotary", "is for norms of heads; with \"projection\" "
                                   "they are not cut apart yet");
   }
+  if (auto norm = object.object("value_norm"))
+    attention.valueNorm = parseNorm(*norm, std::nullopt, NormKind::RMSNorm);
+  if (object.has("value_norm") && object.has("latent"))
+    object.error("value_norm", "has no place in latent attention");
+  if (object.get("keys_from"))
+    parseLender(object, attention);
   if (auto growth = object.object("query_growth")) {
     QueryGrowth &by = attention.queryGrowth.emplace();
     by.location = growth->getLocation();

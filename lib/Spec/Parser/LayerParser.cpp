@@ -58,7 +58,8 @@ void LayerParser::parse(const Object &object, size_t index) {
     needTokens(*options);
     layer.op = parseMamba(*options);
   } else if (!parseVision(object, layer) && !parseFunction(object, layer) &&
-             !parseSignals(object, layer) && !parseExtension(object, layer)) {
+             !parseSignals(object, layer) && !parseCopies(object, layer) &&
+             !parseExtension(object, layer)) {
     width = std::nullopt; // its options are no object
   }
 
@@ -81,7 +82,8 @@ void LayerParser::parse(const Object &object, size_t index) {
                 std::holds_alternative<Timestep>(layer.op) ||
                 std::holds_alternative<Chunk>(layer.op) ||
                 std::holds_alternative<SwapChunks>(layer.op) ||
-                std::holds_alternative<OverlapAdd>(layer.op);
+                std::holds_alternative<OverlapAdd>(layer.op) ||
+                std::holds_alternative<LayerInputs>(layer.op);
     const auto *attention = std::get_if<Attention>(&layer.op);
     if (once || (attention && !attention->projections))
       object.error("repeat", "this kind of layer cannot repeat");
@@ -399,6 +401,12 @@ FFN LayerParser::parseFFN(const Object &object) {
   if (ffn.shift && (ffn.gated || ffn.bias))
     object.error("shift", "belongs to a feed-forward layer that is not gated "
                           "and has no biases");
+  ffn.sparsity = object.number("sparsity", 0);
+  if (object.get("sparsity") && (ffn.sparsity < 0 || ffn.sparsity >= 1))
+    object.error("sparsity", "expected a share from 0 up to 1, without that");
+  if (ffn.sparsity != 0 && (!ffn.gated || ffn.bias))
+    object.error("sparsity", "belongs to a feed-forward layer that is gated "
+                             "and has no biases");
   return ffn;
 }
 
@@ -458,6 +466,10 @@ void LayerParser::parseCycle(const Object &object, Layer &layer) {
     Known before = width;
     unsigned errors = context.reporter.getNumErrors();
     layer.cycle.push_back(parseBlock(options));
+    if (const auto &attention = layer.cycle.back().attention)
+      if (!attention->keysFrom.empty())
+        options.error("reads the keys of another block, which has no place in "
+                      "a cycle");
     if (layer.cycle.size() == 1)
       first.op = layer.cycle.front();
     if (!before || context.reporter.getNumErrors() != errors)
@@ -498,6 +510,9 @@ Block LayerParser::parseBlock(const Object &object) {
   block.inputScale = object.number("input_scale", 1);
   if (block.inputScale != 1 && block.placement != Placement::Pre)
     object.error("input_scale", "belongs to pre-norm blocks");
+  Known whole = width;
+  if (auto alternating = object.object("alternating"))
+    block.alternating = parseAlternating(object, *alternating, block.placement);
   block.layerScale = object.boolean("layer_scale", false);
   if (block.layerScale && block.placement != Placement::Pre)
     object.error("layer_scale", "belongs to pre-norm blocks");
@@ -525,6 +540,11 @@ Block LayerParser::parseBlock(const Object &object) {
     block.ffn = parseFFN(*ffn);
   if (auto moe = object.object("moe"))
     block.moe = parseMoE(*moe);
+  width = whole;
+  block.laurelRank = object.integer("laurel", 0).value_or(0);
+  if (object.has("laurel") &&
+      (block.placement != Placement::Peri || !object.has("attention")))
+    object.error("laurel", "belongs to the attention of a peri block");
   if (auto modulation = object.object("modulation")) {
     block.modulation = parseModulation(*modulation);
     checkModulation(object, block);

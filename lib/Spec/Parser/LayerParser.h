@@ -95,6 +95,11 @@ private:
   void checkModulation(const Object &object, const Block &block);
   Timestep parseTimestep(const Object &object);
   Chunk parseChunk(const Object &object);
+  bool parseCopies(const Object &object, Layer &layer);
+  LayerInputs parseLayerInputs(const Object &object);
+  Alternating parseAlternating(const Object &block, const Object &object,
+                               Placement placement);
+  void parseLender(const Object &object, Attention &attention);
   bool parseExtension(const Object &object, Layer &layer);
   bool parseFunction(const Object &object, Layer &layer);
   Function parseActivation(const Object &object);
@@ -130,6 +135,8 @@ private:
   bool pooled; ///< the stream is [batch, width] now
   /// Channels of the values of the last time_mix without value_rank.
   Known firstValues;
+  /// What the stream's layer_inputs have for each block; 0: there are none.
+  int64_t layerInputs = 0;
   bool grid = false; ///< the tokens are the places of an image
   /// The tokens are those of chunks, or chunks at the same place of theirs.
   enum class Chunks { None, Cut, Swapped } chunks = Chunks::None;

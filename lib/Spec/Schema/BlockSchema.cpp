@@ -21,9 +21,82 @@ const ObjectType &ffnType() {
           {"shift", boolean(),
            "neither gated nor with biases: reads each token mixed with the one "
            "before, channel by channel (RWKV); default false"},
+          {"sparsity", number(),
+           "gated: of the gate is taken what leaves this share of a normal "
+           "distribution of its mean and deviation below 0, and what is "
+           "negative becomes 0; default 0, which takes nothing"},
       },
       {},
       {}};
+  return type;
+}
+
+const ObjectType &alternatingType() {
+  static const ObjectType type{
+      "alternating",
+      "Alternating updates of a stream that is several copies of its channels "
+      "(Gemma 3n).",
+      {
+          {"copies", integer(2, 64), "how many", true},
+          {"active", integer(0), "the one that is computed; default 0"},
+          {"inputs", integer(1),
+           "channels that the block reads of layer_inputs; default none"},
+          {"activation", activation(),
+           "of the gate of these inputs; default gelu_tanh"},
+          {"scaled", boolean(),
+           "the computed copy is scaled, channel by channel, before that "
+           "gate; default true"},
+          {"clip", positive(),
+           "limit the weights that correct the copies to [-clip, clip]"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &layerInputsType() {
+  static const ObjectType type{
+      "layer_inputs",
+      "A second embedding of the ids, of which each block reads channels of "
+      "its own.",
+      {
+          {"vocab", integer(1), "rows of the table", true},
+          {"width", integer(1), "channels for each block", true},
+          {"blocks", integer(1), "how many blocks read them", true},
+          {"scale", number(),
+           "multiplies what is projected from the stream; default 1"},
+          {"table_scale", number(), "multiplies the table's rows; default 1"},
+          {"norm", object(normType()),
+           "of what is projected, block by block; default an rms_norm"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+static ObjectType copiesType(const char *name, const char *doc) {
+  return {name,
+          doc,
+          {
+              {"copies", integer(2, 64), "how many", true},
+              {"eps", positive(),
+               "bounds mean squares of projected copies below; default 1e-5"},
+          },
+          {},
+          {}};
+}
+
+const ObjectType &spreadType() {
+  static const ObjectType type =
+      copiesType("spread", "The stream and projected copies of it, as large as "
+                           "it is, side by side.");
+  return type;
+}
+
+const ObjectType &uniteType() {
+  static const ObjectType type =
+      copiesType("unite", "The mean of copies, of which all but the first are "
+                          "projected and made as large as that.");
   return type;
 }
 
@@ -64,6 +137,12 @@ const ObjectType &blockType() {
           {"moe", object(moeType()), "mixture of experts, in place of ffn"},
           {"modulation", object(modulationType()),
            "pre-norm: shift, scale and gate of each sublayer"},
+          {"alternating", object(alternatingType()),
+           "peri: the stream is several copies of the channels, of which the "
+           "block computes one and predicts the others"},
+          {"laurel", integer(1),
+           "peri: rank of two matrices that the attention's input goes "
+           "through beside it"},
       },
       {},
       {}};

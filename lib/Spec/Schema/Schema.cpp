@@ -140,6 +140,11 @@ const ObjectType &attentionType() {
           {"latent", object(latentType()),
            "keys and values of one compressed row per token"},
           {"qk_norm", object(qkNormType()), "normalise queries and keys"},
+          {"value_norm", object(normType()),
+           "normalise the values of each head; default none"},
+          {"keys_from", string(),
+           "an earlier block, by its name with its number, whose keys and "
+           "values these queries read in place of own ones"},
           {"clip", positive(),
            "limit queries, keys and values to [-clip, clip]"},
           {"bias", either({boolean(), object(biasType())}),
@@ -317,6 +322,10 @@ static ObjectType &layerType() {
           {"chunk", object(chunkType()), "chunks that overlap"},
           {"swap", object(swapType()), "places and chunks change roles"},
           {"overlap_add", object(overlapAddType()), "the end of chunks"},
+          {"layer_inputs", object(layerInputsType()),
+           "a second embedding for the blocks"},
+          {"spread", object(spreadType()), "copies of the stream"},
+          {"unite", object(uniteType()), "the end of copies"},
           {"name", string(),
            "prefix of its weights; {i} is the number of the repeat; default "
            "layers.<index>"},
@@ -335,7 +344,8 @@ static ObjectType &layerType() {
        "l2_norm",      "similarity",    "activation", "softmax",
        "rotary",       "cross_entropy", "recurrent",  "scan",
        "mamba",        "modulate",      "timestep",   "chunk",
-       "swap",         "overlap_add",   "slice",      "concat"},
+       "swap",         "overlap_add",   "slice",      "concat",
+       "layer_inputs", "spread",        "unite"},
       "kind"};
   return type;
 }
@@ -450,8 +460,10 @@ static std::vector<const ObjectType *> &allObjectTypes() {
       &shortConvType(),    &deltaRuleType(),    &queryGrowthType(),
       &timeMixType(),      &modulationType(),   &timestepType(),
       &chunkType(),        &swapType(),         &overlapAddType(),
-      &weightSourceType(), &layerType(),        &inputType(),
-      &streamType(),       &samplingType(),     &generationType()};
+      &alternatingType(),  &layerInputsType(),  &spreadType(),
+      &uniteType(),        &weightSourceType(), &layerType(),
+      &inputType(),        &streamType(),       &samplingType(),
+      &generationType()};
   return types;
 }
 

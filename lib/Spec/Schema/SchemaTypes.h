@@ -75,6 +75,10 @@ const ObjectType &latentType();
 /// Tables of blocks (BlockSchema.cpp) and of attention (Schema.cpp).
 const ObjectType &ffnType();
 const ObjectType &blockType();
+const ObjectType &alternatingType();
+const ObjectType &layerInputsType();
+const ObjectType &spreadType();
+const ObjectType &uniteType();
 const ObjectType &attentionType();
 /// Tables of cheaper forms of attention and of parts of it
 /// (AttentionFormsSchema.cpp).

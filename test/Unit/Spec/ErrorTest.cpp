@@ -170,7 +170,7 @@ TEST(FormErrors, EveryIndependentErrorIsReportedOnce) {
       "similarity, activation, softmax, rotary, cross_entropy, recurrent, "
       "scan, "
       "mamba, modulate, timestep, chunk, swap, overlap_add, slice, "
-      "concat\n");
+      "concat, layer_inputs, spread, unite\n");
 }
 
 TEST(FormErrors, WrongTopLevels) {
