@@ -146,7 +146,7 @@ def ConvertAttuneToAMX
     Needs: attune.linear_into on buffers: 16 or 32 rows of bf16 against one panel
     of 16 or 32 outputs in pairs, into f32, or added to what is there with
     `residual`, as convert-attune-product-to-vector makes it with `matrix-rows`.
-    The same of bytes in quads, a multiple of 64 inputs, into i32.
+    The same of bytes in quads, a multiple of 32 inputs, into i32.
     Gives: a loop that carries up to 2 x 2 tiles of sums. Each iteration takes 32
     inputs: it loads each tile of rows and each of the panel once and multiplies
     it with all of the other side. Remaining inputs pass through scratch filled up
@@ -611,8 +611,9 @@ def ConvertAttuneProductToVector
     They are made part by part of the depth: of all rows and panels the first
     `matrix-depth` inputs, then the next ones. Sums wait in a scratch of
     `matrix-bytes`. Fewer rows than a register's 16 are copied to a scratch of 16,
-    if that takes no more, and meet each panel from end to end. With `matrix-quads` bytes in groups of a multiple of 64 are
-    multiplied so, too, group by group.
+    if that takes no more, and meet each panel from end to end. With
+    `matrix-quads` bytes in groups of a multiple of 32 are multiplied so, too,
+    16 rows by 16 lanes at a time; panels of 4 bits become bytes part by part.
     Keeps: the order of every sum.
 
     Before:

@@ -50,7 +50,7 @@ const char *problemOf(LinearIntoOp op) {
   if (weight.getDimSize(0) != 1 || rows < kMatrixRows ||
       rows > kMatrixBlock * kMatrixRows || rows % kMatrixRows != 0 ||
       !fillsMatrixTiles(depth, lanes) || dest.getDimSize(1) != lanes ||
-      (quads && depth % kMatrixByteDepth != 0))
+      (quads && depth % kMatrixDepth != 0))
     return "has other sizes than one block of tiles";
   if (!hasDenseRows(op.getInput()) || !hasDenseRows(op.getWeight()) ||
       !hasDenseRows(op.getDest()))
@@ -68,8 +68,10 @@ public:
         bytes(holdsQuads(cast<MemRefType>(weight.getType()), depth)),
         together(bytes ? 4 : 2), lanes(sizeOf(weight, 2) / together),
         wide(lanes / kMatrixColumns),
-        row(tile(bytes ? kMatrixByteDepth : kMatrixDepth, input)),
-        sum(tile(kMatrixColumns, dest)),
+        row(tile(kMatrixRows, depthOfTile(), input)),
+        column(tile(row.getDimSize(1) / together, kMatrixColumns * together,
+                    weight)),
+        sum(tile(kMatrixRows, kMatrixColumns, dest)),
         stack(&op->getParentOfType<FunctionOpInterface>()
                    .getFunctionBody()
                    .front()) {}
@@ -110,10 +112,14 @@ private:
   static int64_t sizeOf(Value buffer, unsigned dim) {
     return cast<MemRefType>(buffer.getType()).getDimSize(dim);
   }
-  static amx::TileType tile(int64_t columns, Value like) {
+  static amx::TileType tile(int64_t rows, int64_t columns, Value like) {
     return amx::TileType::get(
-        {kMatrixRows, columns},
-        cast<MemRefType>(like.getType()).getElementType());
+        {rows, columns}, cast<MemRefType>(like.getType()).getElementType());
+  }
+  /// Bytes fill a register's rows, or half of them.
+  int64_t depthOfTile() const {
+    return bytes && depth % kMatrixByteDepth == 0 ? kMatrixByteDepth
+                                                  : kMatrixDepth;
   }
 
   /// The sums with the inputs added that start at pair or quad `at`.
@@ -122,7 +128,7 @@ private:
     KernelBuilder::Values columns, next;
     for (int64_t j = 0; j < wide; ++j)
       columns.push_back(amx::TileLoadOp::create(
-          k.b, k.loc, row, panel,
+          k.b, k.loc, column, panel,
           ValueRange{k.index(0), at, k.index(j * together * kMatrixColumns)}));
     Value first = k.mul(at, together);
     for (int64_t i = 0; i < high; ++i) {
@@ -196,7 +202,7 @@ private:
   int64_t together; ///< inputs that lie side by side in the panel
   int64_t lanes;    ///< outputs of the panel
   int64_t wide;     ///< tiles of them
-  amx::TileType row, sum;
+  amx::TileType row, column, sum;
   Block *stack; ///< where the scratch of this function is
 };
 

@@ -125,13 +125,22 @@ func.func @any_number(%x: memref<?x104xbf16>, %w: memref<2x52x64xbf16>, %y: memr
 
 // -----
 
-// Bytes: each group of a part is a sum in i32, which both scales multiply.
+// Bytes: sums in i32 of each group come from the matrix unit one group ahead of
+// what both scales multiply.
 // CHECK-LABEL: func.func @bytes(
-// CHECK:         %[[G:.+]] = memref.alloca() {alignment = 64 : i64} : memref<32x32xi32>
-// CHECK:         attune.linear_into %{{.+}} : memref<32x128xi8, {{.+}}>, memref<1x32x128xi8, {{.+}}>, memref<32x32xi32
-// CHECK:         vector.load
-// CHECK:         arith.sitofp
-// CHECK:         vector.fma
+// CHECK:         %[[G:.+]] = memref.alloca() {alignment = 64 : i64} : memref<32x16xi32>
+// CHECK:         attune.linear_into %{{.+}} : memref<16x128xi8, {{.+}}>, memref<1x32x64xi8, {{.+}}>, memref<16x16xi32
+// CHECK:         scf.for
+// CHECK:           attune.linear_into
+// CHECK-COUNT-16:  vector.fma
+// CHECK-NEXT:      scf.yield
+// CHECK-LABEL: func.func @nibbles(
+// CHECK:         %[[U:.+]] = memref.alloca() {alignment = 64 : i64} : memref<8x32x128xi8>
+// CHECK:         arith.shrui
+// CHECK:         vector.store %{{.+}}, %[[U]]
+// CHECK:         vector.store %{{.+}}, %[[U]]
+// CHECK:         memref.subview %[[U]]
+// CHECK:         attune.linear_into %{{.+}} : memref<16x32xi8, {{.+}}>, memref<1x8x64xi8
 func.func @bytes(%w: memref<2x512x128xi8>, %s: memref<96x16xf32>, %ws: memref<2x16x32xf32>, %y: memref<96x64xf32>) {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
@@ -143,5 +152,11 @@ func.func @bytes(%w: memref<2x512x128xi8>, %s: memref<96x16xf32>, %ws: memref<2x
   linalg.fill ins(%three : i8) outs(%x : memref<96x2048xi8>)
   linalg.fill ins(%sum : i32) outs(%t : memref<96x16xi32>)
   attune.packed_product %x[%c0], %w[%c0, %c2] of 64 scales %s, %t, %ws : memref<96x16xf32>, memref<96x16xi32>, memref<2x16x32xf32> tile [12, 1] outs(%y : memref<96x64xf32>) : memref<96x2048xi8>, memref<2x512x128xi8>
+  return
+}
+func.func @nibbles(%x: memref<96x2048xi8>, %w: memref<2x256x128xi8>, %s: memref<96x64xf32>, %t: memref<96x64xi32>, %ws: memref<2x64x32xf16>, %y: memref<96x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  attune.packed_product %x[%c0], %w[%c0, %c2] of 64 scales %s, %t, %ws : memref<96x64xf32>, memref<96x64xi32>, memref<2x64x32xf16> tile [12, 1] outs(%y : memref<96x64xf32>) : memref<96x2048xi8>, memref<2x256x128xi8>
   return
 }

@@ -47,22 +47,6 @@ static Value startOf(KernelBuilder &k, Value inputSums, Value at,
       k.b, k.loc, VectorType::get({lanes}, k.b.getI32Type()), start);
 }
 
-Value PanelProduct::scaledGroup(KernelBuilder &k, Value sum, ValueRange place,
-                                Value weightScales, Value before) const {
-  Value inputSum = k.loadScalar(bytes->inputSums, place);
-  Value factor = arith::ConstantOp::create(
-      k.b, k.loc, k.b.getI32IntegerAttr(int32_t(-bytes->zero())));
-  Value tooMuch = vector::BroadcastOp::create(
-      k.b, k.loc, sum.getType(),
-      arith::MulIOp::create(k.b, k.loc, inputSum, factor));
-  Value whole =
-      arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes()),
-                              arith::AddIOp::create(k.b, k.loc, sum, tooMuch));
-  Value scale = k.splat(k.loadScalar(bytes->inputScales, place), lanes());
-  Value by = arith::MulFOp::create(k.b, k.loc, weightScales, scale);
-  return k.fma(whole, by, before);
-}
-
 KernelBuilder::Values
 PanelProduct::addBytes(KernelBuilder &k, int64_t rows, Value panel, Value first,
                        ArrayRef<Element> elements,
@@ -94,16 +78,21 @@ Value PanelProduct::loadStep(KernelBuilder &k, Value panel, Value step,
 }
 
 Value PanelProduct::loadScales(KernelBuilder &k, Value panel, Value row) const {
-  SmallVector<Value> at = {panel, row, k.index(0)};
+  return loadScales(k, panel, row, k.index(0), lanes());
+}
+
+Value PanelProduct::loadScales(KernelBuilder &k, Value panel, Value row,
+                               Value lane, int64_t lanes) const {
+  SmallVector<Value> at = {panel, row, lane};
   if (part)
     at.insert(at.begin(), part);
   if (holdsByteFloats())
     return arith::MulFOp::create(k.b, k.loc,
-                                 k.load(bytes->weightScales, at, lanes()),
-                                 k.splat(kByteFloatInHalf, lanes()));
+                                 k.load(bytes->weightScales, at, lanes),
+                                 k.splat(kByteFloatInHalf, lanes));
   if (!bytes->areFloats())
-    return k.load(bytes->weightScales, at, lanes());
-  return halvesOfPowers(k, loadPowers(k, bytes->weightScales, at, lanes()));
+    return k.load(bytes->weightScales, at, lanes);
+  return halvesOfPowers(k, loadPowers(k, bytes->weightScales, at, lanes));
 }
 
 Value PanelProduct::sumGroups(

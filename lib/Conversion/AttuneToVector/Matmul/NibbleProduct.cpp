@@ -17,28 +17,26 @@ using namespace mlir;
 
 namespace attune {
 
-namespace {
-/// Two quads of weights, side by side along the depth, for lanes of a register.
-struct TwoQuads {
-  Value low, high;
-};
-} // namespace
-
 /// Each quad of bytes is one number of 32 bits.
-static TwoQuads split(KernelBuilder &k, Value bytes) {
-  auto type = cast<VectorType>(bytes.getType());
+PanelProduct::TwoQuads PanelProduct::loadTwoQuads(KernelBuilder &k, Value panel,
+                                                  Value step, int64_t lane,
+                                                  int64_t lanes) const {
+  Value stored = loadStep(k, panel, step, lane, lanes);
+  auto type = cast<VectorType>(stored.getType());
   auto words = VectorType::get({type.getNumElements() / 4}, k.b.getI32Type());
   auto splat = [&](int32_t number) -> Value {
     return arith::ConstantOp::create(
         k.b, k.loc,
         DenseElementsAttr::get(words, k.b.getI32IntegerAttr(number)));
   };
-  Value both = vector::BitCastOp::create(k.b, k.loc, words, bytes);
+  Value both = vector::BitCastOp::create(k.b, k.loc, words, stored);
   Value mask = splat(0x0f0f0f0f);
   Value upper = arith::ShRUIOp::create(k.b, k.loc, both, splat(4));
   auto asBytes = [&](Value quads) -> Value {
     Value own = arith::AndIOp::create(k.b, k.loc, quads, mask);
-    return vector::BitCastOp::create(k.b, k.loc, type, own);
+    own = vector::BitCastOp::create(k.b, k.loc, type, own);
+    return bytes->areFloats() ? doublesOfFloats(k, own, bytes->how, lanes)
+                              : own;
   };
   return {asBytes(both), asBytes(upper)};
 }
@@ -63,15 +61,8 @@ PanelProduct::addNibbles(KernelBuilder &k, int64_t rows, Value panel,
         Value place = k.add(first, number);
         fetch(k, place);
         SmallVector<TwoQuads> weights;
-        for (int64_t part = 0; part < parts; ++part) {
-          TwoQuads two =
-              split(k, loadStep(k, panel, place, part * lanes, lanes));
-          if (bytes->areFloats()) {
-            two.low = doublesOfFloats(k, two.low, bytes->how, lanes);
-            two.high = doublesOfFloats(k, two.high, bytes->how, lanes);
-          }
-          weights.push_back(two);
-        }
+        for (int64_t part = 0; part < parts; ++part)
+          weights.push_back(loadTwoQuads(k, panel, place, part * lanes, lanes));
         Value quad = k.mul(place, 2), after = k.add(quad, k.index(1));
         Values next;
         for (int64_t row = 0; row < rows; ++row) {

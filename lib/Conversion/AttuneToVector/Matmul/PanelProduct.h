@@ -289,11 +289,6 @@ private:
             llvm::ArrayRef<Element> elements,
             llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
             mlir::Value scratch) const;
-  /// What a row has so far plus the sum in i32 of its group at `place` [row,
-  /// group], times both scales.
-  mlir::Value scaledGroup(KernelBuilder &k, mlir::Value sum,
-                          mlir::ValueRange place, mlir::Value weightScales,
-                          mlir::Value before) const;
   /// `sums` of i32, one vector for each row, plus the products of the group
   /// that begins at step `first`: of bytes, or of 4 bits.
   KernelBuilder::Values
@@ -301,6 +296,13 @@ private:
            llvm::ArrayRef<Element> elements,
            llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
            mlir::ValueRange sums) const;
+  /// Two quads of weights, side by side along the depth, for lanes of a
+  /// register: what step `step` of a panel of 4 bits holds, as bytes.
+  struct TwoQuads {
+    mlir::Value low, high;
+  };
+  TwoQuads loadTwoQuads(KernelBuilder &k, mlir::Value panel, mlir::Value step,
+                        int64_t lane, int64_t lanes) const;
   KernelBuilder::Values
   addNibbles(KernelBuilder &k, int64_t rows, mlir::Value panel,
              mlir::Value first, llvm::ArrayRef<Element> elements,
@@ -319,6 +321,9 @@ private:
   /// Row `row` of the panel's scales, in f32.
   mlir::Value loadScales(KernelBuilder &k, mlir::Value panel,
                          mlir::Value row) const;
+  /// `lanes` of them from `lane` on.
+  mlir::Value loadScales(KernelBuilder &k, mlir::Value panel, mlir::Value row,
+                         mlir::Value lane, int64_t lanes) const;
   /// Makes results of a row's sums and writes them.
   mlir::Value finish(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
                      mlir::Value sum, mlir::Value row, mlir::Value tile) const;

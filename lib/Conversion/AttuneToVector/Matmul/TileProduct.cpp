@@ -72,14 +72,29 @@ public:
     int64_t scratchRows = numProducts * panelsAtOnce * rowsApart;
     sums = p.scratchOf(k, {scratchRows, p.lanes()});
     if (p.bytes)
-      groupSums = p.scratchOf(k, {kBlockRows, p.lanes()}, k.b.getI32Type());
+      groupSums =
+          p.scratchOf(k, {2 * kMatrixRows, kMatrixColumns}, k.b.getI32Type());
+    if (!p.bytes)
+      return;
+    Type number = k.b.getI32Type();
+    if (p.bytes->zeros)
+      number = k.b.getF32Type();
+    zeroSums =
+        p.scratchOf(k, {kBlockRows, inputsOf(p) / p.bytes->group}, number);
+    if (p.bytes->bits == 4)
+      unpacked =
+          p.scratchOf(k,
+                      {panelsAtOnce * numProducts,
+                       std::max(parts.depth, parts.last) / 4, 4 * p.lanes()},
+                      k.b.getI8Type());
   }
 
   void emit(KernelBuilder &k) const {
     Value one = k.index(1), block = k.index(kBlockRows);
     Value group = k.index(panelsAtOnce), rows = k.index(rowsApart);
     Value panels = group, whole;
-    if (parts.number > 1) {
+    // Panels of 4 bits become bytes part by part.
+    if (parts.number > 1 && !unpacked) {
       whole = sumsAreWhole(k);
       auto unlessWhole = [&](Value ofWhole, Value inParts) -> Value {
         return arith::SelectOp::create(k.b, k.loc, whole, ofWhole, inParts);
@@ -175,7 +190,7 @@ private:
   }
 
   static int64_t inputsOf(const PanelProduct &p) {
-    return (p.bytes ? 4 : 2) * p.depth();
+    return (p.bytes ? p.bytes->columnsOfQuad() : 2) * p.depth();
   }
 
   /// Panels from the tile op's `panel`th on, and its rows [row, end).
@@ -251,6 +266,8 @@ private:
       ifGiven(
           k, whole, [](KernelBuilder &) {},
           [&](KernelBuilder &k) { partsBefore(k, area, last); });
+    Part rest = {k.index(last * parts.depth), parts.last, last == 0};
+    unpack(k, area, rest);
     inBlocks(k, area, [&](KernelBuilder &k, Value first, Value end) {
       auto multiplyBy = [&](const Part &part) {
         return [&, part](KernelBuilder &k) {
@@ -258,7 +275,6 @@ private:
         };
       };
       Part all = {k.index(0), inputsOf(p), /*first=*/true};
-      Part rest = {k.index(last * parts.depth), parts.last, last == 0};
       ifGiven(k, whole, multiplyBy(all), multiplyBy(rest));
       finish(k, area, first, end);
     });
@@ -266,6 +282,7 @@ private:
 
   void partsBefore(KernelBuilder &k, const Area &area, int64_t last) const {
     auto all = [&](KernelBuilder &k, const Part &part) {
+      unpack(k, area, part);
       inBlocks(k, area, [&](KernelBuilder &k, Value first, Value end) {
         oneBlock(k, area, part, first, end);
       });
@@ -322,14 +339,17 @@ private:
   void rowsAgainstPanels(KernelBuilder &k, const Area &area, const Part &part,
                          int64_t rows, Value first, Value row) const {
     Value place = k.sub(first, area.row);
+    if (p.bytes)
+      findZeroSums(k, part, rows, row);
     forEach(k, k.index(0), area.panels, 1, [&](KernelBuilder &k, Value i) {
       Value panel = k.add(k.add(firstPanel, area.panel), i);
       for (int64_t number = 0; number < numProducts; ++number) {
         Value at = k.add(placeOf(k, i, number), place);
         Value stored = k.add(k.mul(panel, numProducts), k.index(number));
         Value block = viewOf(k, sums, {at, k.index(0)}, {rows, p.lanes()});
+        Value slot = k.add(k.mul(i, numProducts), k.index(number));
         if (p.bytes)
-          addGroups(k, part, rows, row, stored, block);
+          addGroups(k, part, rows, row, stored, slot, block);
         else
           multiply(k, rows, row, part.from, part.depth, stored, block,
                    /*adds=*/!part.first);
@@ -356,42 +376,175 @@ private:
                   {1, depth / together, together * p.panelLanes()});
   }
 
-  /// The same of bytes, group by group, each of which has scales of its own.
+  /// The same of bytes, group by group: sums of a group come from a register of
+  /// the matrix unit by way of memory, and its 16 rows of 16 lanes have what
+  /// they are so far in vectors.
   void addGroups(KernelBuilder &k, const Part &part, int64_t rows, Value row,
-                 Value stored, Value block) const {
-    int64_t group = p.bytes->group, lanes = p.lanes();
-    auto eachRow = [&](KernelBuilder &k, auto body) {
-      forEach(k, k.index(0), k.index(rows), 1,
-              [&](KernelBuilder &k, Value i) { body(k, i); });
-    };
-    Value zero = k.index(0);
-    if (part.first)
-      eachRow(k, [&](KernelBuilder &k, Value i) {
-        k.store(k.splat(0.0, lanes), block, {i, zero});
-      });
-    Value ofGroup = viewOf(k, groupSums, {zero, zero}, {rows, lanes});
-    forEach(k, zero, k.index(part.depth / group), 1,
-            [&](KernelBuilder &k, Value number) {
-              Value from = k.add(part.from, k.mul(number, group));
-              multiply(k, rows, row, from, group, stored, ofGroup,
-                       /*adds=*/false);
-              Value which =
-                  arith::DivUIOp::create(k.b, k.loc, from, k.index(group));
-              Value scales = p.loadScales(k, stored, which);
-              eachRow(k, [&](KernelBuilder &k, Value i) {
-                SmallVector<Value> at = {p.inputRow(k, k.add(row, i)), which};
-                Value before = k.load(block, {i, zero}, lanes);
-                Value sum = p.scaledGroup(k, loadWords(k, ofGroup, i), at,
-                                          scales, before);
-                k.store(sum, block, {i, zero});
-              });
+                 Value stored, Value slot, Value block) const {
+    forEach(k, k.index(0), k.index(p.lanes()), kMatrixColumns,
+            [&](KernelBuilder &k, Value lane) {
+              forEach(k, k.index(0), k.index(rows), kMatrixRows,
+                      [&](KernelBuilder &k, Value half) {
+                        addGroups(k, part, {row, half, lane, stored, slot},
+                                  block);
+                      });
             });
   }
 
-  Value loadWords(KernelBuilder &k, Value words, Value row) const {
-    auto type = VectorType::get({p.lanes()}, k.b.getI32Type());
-    return vector::LoadOp::create(k.b, k.loc, type, words,
-                                  ValueRange{row, k.index(0)});
+  /// 16 rows by 16 lanes of a block: its first row is `row`, and panel `stored`
+  /// is in `slot` of the unpacked ones.
+  struct Register {
+    Value row, half, lane, stored, slot;
+  };
+  void addGroups(KernelBuilder &k, const Part &part, const Register &of,
+                 Value block) const {
+    Value own =
+        viewOf(k, block, {of.half, of.lane}, {kMatrixRows, kMatrixColumns});
+    auto place = [&](KernelBuilder &k, int64_t i) -> SmallVector<Value, 2> {
+      return {k.index(i), k.index(0)};
+    };
+    KernelBuilder::Values sums;
+    for (int64_t i = 0; i < kMatrixRows; ++i)
+      sums.push_back(part.first ? k.splat(0.0, kMatrixColumns)
+                                : k.load(own, place(k, i), kMatrixColumns));
+    // The matrix unit is one group ahead of the vectors.
+    int64_t groups = part.depth / p.bytes->group;
+    multiplyGroup(k, part, of, k.index(0));
+    sums = k.forLoop(k.index(0), k.index(groups - 1), 1, sums,
+                     [&](KernelBuilder &k, Value number, ValueRange sums) {
+                       multiplyGroup(k, part, of, k.add(number, k.index(1)));
+                       return scaleGroup(k, part, of, number, sums);
+                     });
+    sums = scaleGroup(k, part, of, k.index(groups - 1), sums);
+    for (int64_t i = 0; i < kMatrixRows; ++i)
+      k.store(sums[i], own, place(k, i));
+  }
+
+  /// Where the sums of a part's group wait.
+  Value sumsOfGroup(KernelBuilder &k, Value number) const {
+    Value which = arith::RemUIOp::create(k.b, k.loc, number, k.index(2));
+    return viewOf(k, groupSums, {k.mul(which, kMatrixRows), k.index(0)},
+                  {kMatrixRows, kMatrixColumns});
+  }
+
+  void multiplyGroup(KernelBuilder &k, const Part &part, const Register &of,
+                     Value number) const {
+    int64_t group = p.bytes->group;
+    Value at = k.mul(number, group), from = k.add(part.from, at);
+    Value input =
+        viewOf(k, p.rowsInMemory, {p.inputRow(k, k.add(of.row, of.half)), from},
+               {kMatrixRows, group});
+    Value step =
+        arith::DivUIOp::create(k.b, k.loc, unpacked ? at : from, k.index(4));
+    Value panel =
+        viewOf(k, unpacked ? unpacked : p.weight,
+               {unpacked ? of.slot : of.stored, step, k.mul(of.lane, 4)},
+               {1, group / 4, 4 * kMatrixColumns});
+    multiplyInTiles(k, input, panel, sumsOfGroup(k, number), /*adds=*/false);
+  }
+
+  /// `sums` and a group times its scales, in the order of vectors' arithmetic.
+  KernelBuilder::Values scaleGroup(KernelBuilder &k, const Part &part,
+                                   const Register &of, Value number,
+                                   ValueRange sums) const {
+    int64_t lanes = kMatrixColumns, group = p.bytes->group;
+    int64_t groups = inputsOf(p) / group;
+    // Places of rows are constants apart: one address serves them all.
+    auto flat = [&](Value rows) -> Value {
+      SmallVector<ReassociationIndices> all = {{0, 1}};
+      return memref::CollapseShapeOp::create(k.b, k.loc, rows, all);
+    };
+    Value tooMuch = flat(zeroSums), inputScales = flat(p.bytes->inputScales);
+    Value which = k.add(
+        arith::DivUIOp::create(k.b, k.loc, part.from, k.index(group)), number);
+    Value here = k.add(k.mul(of.half, groups), which);
+    Value row = p.inputRow(k, k.add(of.row, of.half));
+    Value from = k.add(k.mul(row, groups), which);
+    auto scalesAt = [&](Value row) {
+      return p.loadScales(k, of.stored, row, of.lane, lanes);
+    };
+    Value scales, zeros;
+    if (p.bytes->zeros) {
+      Value both = k.mul(which, 2);
+      scales = scalesAt(both);
+      zeros = scalesAt(k.add(both, k.index(1)));
+    } else {
+      scales = scalesAt(which);
+    }
+    auto words = VectorType::get({lanes}, k.b.getI32Type());
+    Value ofGroup = sumsOfGroup(k, number);
+    KernelBuilder::Values next;
+    for (int64_t i = 0; i < kMatrixRows; ++i) {
+      Value less = k.loadScalar(tooMuch, {k.add(here, k.index(i * groups))});
+      Value sum = vector::LoadOp::create(k.b, k.loc, words, ofGroup,
+                                         ValueRange{k.index(i), k.index(0)});
+      if (!zeros)
+        sum = arith::AddIOp::create(
+            k.b, k.loc, sum,
+            vector::BroadcastOp::create(k.b, k.loc, words, less));
+      sum = arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes), sum);
+      if (zeros)
+        sum = k.fma(k.splat(less, lanes), zeros, sum);
+      Value at = k.add(from, k.index(i * groups));
+      Value scale = k.splat(k.loadScalar(inputScales, {at}), lanes);
+      Value by = arith::MulFOp::create(k.b, k.loc, scales, scale);
+      next.push_back(k.fma(sum, by, sums[i]));
+    }
+    return next;
+  }
+
+  /// Makes bytes of the part of the area's panels, if these have 4 bits: all of
+  /// its rows meet them.
+  void unpack(KernelBuilder &k, const Area &area, const Part &part) const {
+    if (!unpacked)
+      return;
+    int64_t lanes = std::min(p.lanes(), p.bytes->lanes);
+    Value before = arith::DivUIOp::create(k.b, k.loc, part.from, k.index(8));
+    Value panels = k.mul(area.panels, numProducts);
+    Value first = k.mul(k.add(firstPanel, area.panel), numProducts);
+    forEach(k, k.index(0), panels, 1, [&](KernelBuilder &k, Value slot) {
+      Value panel = k.add(first, slot);
+      forEach(
+          k, k.index(0), k.index(part.depth / 8), 1,
+          [&](KernelBuilder &k, Value step) {
+            Value low = k.mul(step, 2), high = k.add(low, k.index(1));
+            for (int64_t lane = 0; lane < p.lanes(); lane += lanes) {
+              auto [one, next] =
+                  p.loadTwoQuads(k, panel, k.add(before, step), lane, lanes);
+              for (auto [quads, place] : {std::pair(one, low), {next, high}})
+                vector::StoreOp::create(
+                    k.b, k.loc, quads, unpacked,
+                    ValueRange{slot, place, k.index(4 * lane)});
+            }
+          });
+    });
+  }
+
+  /// What stored weights, which are no less than 0, add too much to sums of the
+  /// part's groups: minus that goes to the table, for all panels. With zero
+  /// points of their own it is that much for each of it.
+  void findZeroSums(KernelBuilder &k, const Part &part, int64_t rows,
+                    Value row) const {
+    int64_t group = p.bytes->group;
+    Value factor = arith::ConstantOp::create(
+        k.b, k.loc, k.b.getI32IntegerAttr(int32_t(-p.bytes->zero())));
+    Value first = arith::DivUIOp::create(k.b, k.loc, part.from, k.index(group));
+    forEach(k, k.index(0), k.index(rows), 1, [&](KernelBuilder &k, Value i) {
+      Value own = p.inputRow(k, k.add(row, i));
+      forEach(
+          k, k.index(0), k.index(part.depth / group), 1,
+          [&](KernelBuilder &k, Value number) {
+            Value which = k.add(first, number);
+            Value sum = k.loadScalar(p.bytes->inputSums, {own, which});
+            if (p.bytes->zeros)
+              sum = arith::NegFOp::create(
+                  k.b, k.loc,
+                  arith::SIToFPOp::create(k.b, k.loc, k.b.getF32Type(), sum));
+            else
+              sum = arith::MulIOp::create(k.b, k.loc, sum, factor);
+            k.storeScalar(sum, zeroSums, {i, which});
+          });
+    });
   }
 
   /// Makes results of the sums of rows [first, end), which are a block or
@@ -431,7 +584,9 @@ private:
   int64_t rowsApart; ///< of a panel, whose sums wait
   const Value numRows, firstPanel, count, tile;
   Value sums;      ///< [rows, R], those of a block one after the other
-  Value groupSums; ///< of bytes: [rows of a block, R], of i32
+  Value zeroSums;  ///< of bytes: [rows of a block, groups]
+  Value unpacked;  ///< of 4 bits: a part of panels, as bytes
+  Value groupSums; ///< of bytes: those of two groups
 };
 
 int64_t PanelProduct::panelsPerMatrixStep() const {
@@ -444,16 +599,17 @@ bool PanelProduct::Bytes::fillMatrixTiles(int64_t inputs,
   // On Granite Rapids 96 rows of 4096 inputs take a seventh less time than by
   // vectors, 512 half of it; of 768 inputs 192 rows take a quarter more.
   constexpr int64_t kInputs = 2048;
-  return inputs >= kInputs && hasByteRows() && !zeros && bits == 8 &&
-         group % kMatrixByteDepth == 0 &&
-         attune::fillsMatrixTiles(group, panelLanes);
+  return inputs >= kInputs && hasByteRows() &&
+         attune::fillsMatrixTiles(group, panelLanes) &&
+         group % kMatrixDepth == 0;
 }
 
 bool PanelProduct::fillsMatrixTiles() const {
   if (matrixRows == 0)
     return false;
   if (bytes)
-    return matrixQuads && bytes->fillMatrixTiles(4 * depth(), lanes());
+    return matrixQuads &&
+           bytes->fillMatrixTiles(bytes->columnsOfQuad() * depth(), lanes());
   return pairs && !widened && attune::fillsMatrixTiles(2 * depth(), lanes());
 }
 
