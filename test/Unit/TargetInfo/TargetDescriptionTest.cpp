@@ -164,5 +164,5 @@ TEST(TargetDescription, VariantsShareWeights) {
   EXPECT_EQ(variants[1].machine.getTileRows(), 12);
   EXPECT_TRUE(variants[2].machine.multipliesPairs());
   EXPECT_EQ(variants[2].machine.getMatrixRows(), 0);
-  EXPECT_EQ(variants[3].machine.getMatrixRows(), 16);
+  EXPECT_EQ(variants[3].machine.getMatrixRows(), 6);
 }
