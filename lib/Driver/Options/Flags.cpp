@@ -81,7 +81,9 @@ ArrayRef<VerbInfo> driver::getVerbs() {
        "safetensors file and compares\nthe outputs that they share: cosines, "
        "errors and, of logits, the divergence of their\nprobabilities and how "
        "often the best token is the same. --quantize, --lora and --dtype\n"
-       "are the STUDENT's; the TEACHER multiplies f32."},
+       "are the STUDENT's; the TEACHER multiplies f32. A TEACHER that is a "
+       "safetensors file\nholds outputs of another program, PyTorch say, and "
+       "the inputs that gave them."},
       {Verb::Split, "PROGRAM -o NAME",
        "Write a program of several ranks as a file for each",
        "Takes what compile --mesh has made apart: NAME.0, NAME.1 and so on are "

@@ -48,6 +48,46 @@ struct Difference {
 };
 } // namespace
 
+/// Values that are not finite compare with nothing.
+static bool areFinite(const Result &result) {
+  return llvm::all_of(result.values,
+                      [](float value) { return std::isfinite(value); });
+}
+
+/// Whether what the file holds is what another program gave, such as the
+/// PyTorch module that a description was written for.
+static bool isRecord(const Options &options) {
+  return llvm::StringRef(options.model).ends_with(".safetensors");
+}
+
+/// Takes the tensors of the file that may be outputs: floats by names that the
+/// student has no input of.
+static bool readRecord(const runtime::SafetensorsFile &file,
+                       const runtime::EntryInfo &student,
+                       std::vector<Result> &results, runtime::Error &error) {
+  for (const runtime::TensorInfo &tensor : file.tensors()) {
+    bool isInput = llvm::any_of(student.args, [&](const auto &arg) {
+      return arg.kind == runtime::ArgKind::Input && arg.name == tensor.name;
+    });
+    if (isInput || !runtime::isFloat(tensor.dtype))
+      continue;
+    Result result;
+    result.name = tensor.name;
+    result.shape = tensor.shape;
+    uint64_t count = 1;
+    for (int64_t size : tensor.shape)
+      count *= uint64_t(size);
+    result.values.resize(count);
+    runtime::convertElements(tensor.dtype, tensor.data, runtime::DType::F32,
+                             result.values.data(), count);
+    if (!areFinite(result))
+      return error.badInput("tensor '" + result.name + "' of '" + file.path() +
+                            "' holds values that are no numbers");
+    results.push_back(std::move(result));
+  }
+  return true;
+}
+
 /// Runs a model on the tensors of the file that it has inputs for.
 static bool runOn(runtime::CompiledModel &model,
                   const runtime::SafetensorsFile &file,
@@ -98,12 +138,11 @@ static bool runOn(runtime::CompiledModel &model,
     result.values.resize(count);
     runtime::convertElements(outputs[i].dtype, buffers[i].data(),
                              runtime::DType::F32, result.values.data(), count);
-    for (float value : result.values)
-      if (!std::isfinite(value))
-        return error.badInput("output '" + result.name + "' of model '" +
-                              model.info().name +
-                              "' holds values that are no numbers; "
-                              "--check-weights tells whether its weights do");
+    if (!areFinite(result))
+      return error.badInput("output '" + result.name + "' of model '" +
+                            model.info().name +
+                            "' holds values that are no numbers; "
+                            "--check-weights tells whether its weights do");
   }
   return true;
 }
@@ -344,12 +383,17 @@ ExitCode driver::runCompare(const Options &options, Report &report) {
     return report.fail("'compare' needs a TEACHER and a STUDENT: attune "
                        "compare TEACHER STUDENT --inputs FILE",
                        ExitCode::BadCommandLine);
-  if (options.inputsFile.empty())
+  // What was recorded has its inputs beside it, unless they are elsewhere.
+  std::string inputs = options.inputsFile;
+  if (inputs.empty() && isRecord(options))
+    inputs = options.model;
+  if (inputs.empty())
     return report.fail("'compare' needs inputs: --inputs=FILE",
                        ExitCode::BadCommandLine);
-  runtime::SafetensorsFile file;
+  runtime::SafetensorsFile file, record;
   std::string problem;
-  if (!file.open(options.inputsFile, problem))
+  if (!file.open(inputs, problem) ||
+      (isRecord(options) && !record.open(options.model, problem)))
     return report.fail(problem);
   // The teacher is as its folder has it, and multiplies f32.
   Options teacher = options, student = options;
@@ -367,14 +411,17 @@ ExitCode driver::runCompare(const Options &options, Report &report) {
   }
   std::vector<Result> results[2];
   const Options *each[] = {&teacher, &student};
-  for (int i = 0; i < 2; ++i) {
+  for (int i = isRecord(options) ? 1 : 0; i < 2; ++i) {
     InMemoryModel model;
     ExitCode code = prepareModel(*each[i], report, Entries::Forward, model);
     if (code != ExitCode::Success)
       return code;
     report.beginStage(i ? "running the student" : "running the teacher");
     runtime::Error error;
-    if (!runOn(model.getModel(), file, results[i], error))
+    if (!runOn(model.getModel(), file, results[i], error) ||
+        (isRecord(options) &&
+         !readRecord(record, *model.getModel().entry("forward"), results[0],
+                     error)))
       return reportError(error, report);
     report.endStage();
   }
@@ -414,8 +461,12 @@ ExitCode driver::runCompare(const Options &options, Report &report) {
       differences.push_back(compare(wanted, *same));
   }
   if (differences.empty())
-    return report.fail("the models have no output of one name and size to "
-                       "compare");
+    return report.fail(
+        isRecord(options)
+            ? "'" + options.model + "' holds no output of '" + options.student +
+                  "' in its size; --match=TENSOR,OUTPUT pairs other names"
+            : std::string("the models have no output of one name and size to "
+                          "compare"));
   if (options.format == "json")
     showJson(options, differences);
   else if (options.format == "html")
