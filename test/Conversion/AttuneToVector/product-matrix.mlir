@@ -154,9 +154,15 @@ func.func @bytes(%w: memref<2x512x128xi8>, %s: memref<96x16xf32>, %ws: memref<2x
   attune.packed_product %x[%c0], %w[%c0, %c2] of 64 scales %s, %t, %ws : memref<96x16xf32>, memref<96x16xi32>, memref<2x16x32xf32> tile [12, 1] outs(%y : memref<96x64xf32>) : memref<96x2048xi8>, memref<2x512x128xi8>
   return
 }
-func.func @nibbles(%x: memref<96x2048xi8>, %w: memref<2x256x128xi8>, %s: memref<96x64xf32>, %t: memref<96x64xi32>, %ws: memref<2x64x32xf16>, %y: memref<96x64xf32>) {
+func.func @nibbles(%w: memref<2x256x128xi8>, %s: memref<96x64xf32>, %ws: memref<2x64x32xf16>, %y: memref<96x64xf32>) {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
+  %three = arith.constant 3 : i8
+  %sum = arith.constant 96 : i32
+  %x = memref.alloc() : memref<96x2048xi8>
+  %t = memref.alloc() : memref<96x64xi32>
+  linalg.fill ins(%three : i8) outs(%x : memref<96x2048xi8>)
+  linalg.fill ins(%sum : i32) outs(%t : memref<96x64xi32>)
   attune.packed_product %x[%c0], %w[%c0, %c2] of 64 scales %s, %t, %ws : memref<96x64xf32>, memref<96x64xi32>, memref<2x64x32xf16> tile [12, 1] outs(%y : memref<96x64xf32>) : memref<96x2048xi8>, memref<2x256x128xi8>
   return
 }
