@@ -71,12 +71,10 @@ public:
     }
     int64_t scratchRows = numProducts * panelsAtOnce * rowsApart;
     sums = p.scratchOf(k, {scratchRows, p.lanes()});
-    if (p.bytes)
-      groupSums =
-          p.scratchOf(k, {2 * kMatrixRows, kMatrixColumns}, k.b.getI32Type());
     if (!p.bytes)
       return;
     Type number = k.b.getI32Type();
+    groupSums = p.scratchOf(k, {2 * kMatrixRows, kMatrixColumns}, number);
     if (p.bytes->zeros)
       number = k.b.getF32Type();
     zeroSums =
@@ -147,8 +145,8 @@ public:
         Value block =
             viewOf(k, sums, {k.index(number * kMatrixRows), k.index(0)},
                    {kMatrixRows, p.lanes()});
-        multiplyInTiles(k, room, panelPart(k, stored, k.index(0), inputs),
-                        block, /*adds=*/false);
+        multiplyInTiles(k, room, pairsOf(k, stored, k.index(0), inputs), block,
+                        /*adds=*/false);
       }
       Outputs outputs = p.outputsOf(k, panel, k.mul(i, p.lanes()));
       p.loadBias(k, outputs);
@@ -351,34 +349,29 @@ private:
         if (p.bytes)
           addGroups(k, part, rows, row, stored, slot, block);
         else
-          multiply(k, rows, row, part.from, part.depth, stored, block,
-                   /*adds=*/!part.first);
+          multiplyInTiles(k,
+                          viewOf(k, p.rowsInMemory,
+                                 {p.inputRow(k, row), part.from},
+                                 {rows, part.depth}),
+                          pairsOf(k, stored, part.from, part.depth), block,
+                          /*adds=*/!part.first);
       }
     });
   }
 
-  /// Rows by the inputs [from, from + depth) of a stored panel.
-  void multiply(KernelBuilder &k, int64_t rows, Value row, Value from,
-                int64_t depth, Value stored, Value block, bool adds) const {
-    Value input =
-        viewOf(k, p.rowsInMemory, {p.inputRow(k, row), from}, {rows, depth});
-    multiplyInTiles(k, input, panelPart(k, stored, from, depth), block, adds);
-  }
-
-  /// The inputs [from, from + depth) of a stored panel.
-  Value panelPart(KernelBuilder &k, Value stored, Value from,
-                  int64_t depth) const {
-    int64_t together = p.bytes ? 4 : 2;
-    Value step = arith::DivUIOp::create(k.b, k.loc, from, k.index(together));
+  /// The inputs [from, from + depth) of a stored panel of pairs.
+  Value pairsOf(KernelBuilder &k, Value stored, Value from,
+                int64_t depth) const {
+    Value step = arith::DivUIOp::create(k.b, k.loc, from, k.index(2));
     if (auto known = getConstantIntValue(from))
-      step = k.index(*known / together);
+      step = k.index(*known / 2);
     return viewOf(k, p.weight, {stored, step, k.index(0)},
-                  {1, depth / together, together * p.panelLanes()});
+                  {1, depth / 2, 2 * p.panelLanes()});
   }
 
-  /// The same of bytes, group by group: sums of a group come from a register of
-  /// the matrix unit by way of memory, and its 16 rows of 16 lanes have what
-  /// they are so far in vectors.
+  /// Rows of bytes against a panel, group by group: sums of a group come from a
+  /// register of the matrix unit by way of memory, and its 16 rows of 16 lanes
+  /// have what they are so far in vectors.
   void addGroups(KernelBuilder &k, const Part &part, int64_t rows, Value row,
                  Value stored, Value slot, Value block) const {
     forEach(k, k.index(0), k.index(p.lanes()), kMatrixColumns,
