@@ -168,12 +168,12 @@ static void transferPositions(Array &all, Array &part, int64_t sharer,
 }
 
 static Datum positionsFor(const Machine &machine, int64_t sharers,
-                          const Datum &value) {
+                          Datum value) {
   Shape shape = value.array().shape;
   int64_t &positions = shape[shape.size() - 2];
   positions = (positions + sharers - 1) / sharers + 1;
-  Datum part = makeArray(shape, whole(0)), all = value;
-  transferPositions(all.array(), part.array(), machine.sharer,
+  Datum part = makeArray(shape, whole(0));
+  transferPositions(value.array(), part.array(), machine.sharer,
                     [](Scalar &from, Scalar &to) { to = from; });
   return part;
 }
