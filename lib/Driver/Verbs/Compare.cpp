@@ -353,13 +353,15 @@ struct Place {
 };
 } // namespace
 
+/// `what` says what results should be.
 static std::optional<Result> pick(const std::vector<Result> &results,
-                                  llvm::StringRef text, Report &report) {
+                                  llvm::StringRef text, const std::string &what,
+                                  Report &report) {
   Place place(text);
   auto found = llvm::find_if(
       results, [&](const Result &result) { return result.name == place.name; });
   if (found == results.end()) {
-    report.fail("'" + place.name + "' of --match is no output of numbers");
+    report.fail("'" + place.name + "' of --match is no " + what);
     return std::nullopt;
   }
   Result part = *found;
@@ -425,10 +427,15 @@ ExitCode driver::runCompare(const Options &options, Report &report) {
       return reportError(error, report);
     report.endStage();
   }
+  std::string output = "output of numbers", wants = output;
+  if (isRecord(options))
+    wants = "tensor of floats in '" + options.model + "'";
   std::vector<Difference> differences;
   for (const Options::Match &match : options.matches) {
-    std::optional<Result> wanted = pick(results[0], match.teacher, report),
-                          given = pick(results[1], match.student, report);
+    std::optional<Result> wanted =
+                              pick(results[0], match.teacher, wants, report),
+                          given =
+                              pick(results[1], match.student, output, report);
     if (!wanted || !given)
       return ExitCode::BadInput;
     if (wanted->shape != given->shape)
