@@ -450,13 +450,9 @@ bool LayerImporter::borrowedOperands(const spec::Attention &attention,
                                      StringRef prefix, Value input,
                                      AttentionOperands &operands) {
   Location at = loc(attention.location);
-  Value query = project(attention, prefix, "q",
-                        {{"q", attention.heads * attention.headDim}}, input,
-                        attention.qkvBias);
-  if (!query)
+  operands.query = queryHeads(attention, prefix, input);
+  if (!operands.query)
     return false;
-  operands.query =
-      splitHeads(builder, at, query, attention.heads, attention.headDim, 0);
   operands.mask = scope.mask;
   operands.lengths = scope.lengths;
   operands.blocks = scope.blocks;

@@ -633,17 +633,24 @@ bool LayerImporter::crossKeysAndValues(const spec::Attention &attention,
                    attention.kvHeads);
 }
 
-bool LayerImporter::crossOperands(const spec::Attention &attention,
-                                  StringRef prefix, Value input,
-                                  AttentionOperands &operands) {
-  Location at = loc(attention.location);
+Value LayerImporter::queryHeads(const spec::Attention &attention,
+                                StringRef prefix, Value input) {
   Value query = project(attention, prefix, "q",
                         {{"q", attention.heads * attention.headDim}}, input,
                         attention.qkvBias);
   if (!query)
+    return Value();
+  return splitHeads(builder, loc(attention.location), query, attention.heads,
+                    attention.headDim, 0);
+}
+
+bool LayerImporter::crossOperands(const spec::Attention &attention,
+                                  StringRef prefix, Value input,
+                                  AttentionOperands &operands) {
+  Location at = loc(attention.location);
+  operands.query = queryHeads(attention, prefix, input);
+  if (!operands.query)
     return false;
-  operands.query =
-      splitHeads(builder, at, query, attention.heads, attention.headDim, 0);
   operands.mask = scope.memoryMask;
   operands.lengths = scope.memoryLengths;
   if (!normHeads(attention, (prefix + "q_norm.").str(), operands.query,

@@ -215,6 +215,10 @@ private:
   void turn(const spec::Attention &attention, AttentionOperands &operands);
   /// Writes keys and values where later blocks read them.
   void lend(mlir::Location at, const AttentionOperands &operands);
+  /// The heads of queries alone, [B, H, N, width]: their keys and values are
+  /// made elsewhere. Null after an error.
+  mlir::Value queryHeads(const spec::Attention &attention,
+                         llvm::StringRef prefix, mlir::Value input);
   /// Queries from the input, keys and values of an earlier block.
   bool borrowedOperands(const spec::Attention &attention,
                         llvm::StringRef prefix, mlir::Value input,
