@@ -7,6 +7,7 @@
 
 #include "AttuneInto.h"
 
+#include "Attune/AttuneCachedRows.h"
 #include "Attune/AttuneChecks.h"
 #include "Attune/AttuneGroupOps.h"
 #include "Attune/AttuneMeshOps.h"
@@ -202,11 +203,13 @@ LogicalResult AttentionIntoOp::verify() {
   }
   ShapedType query = typeOf(getQuery()), key = typeOf(getKey()),
              value = typeOf(getValue());
-  if (failed(
-          sizeAt(*this, getKey(), 3, query.getDimSize(3), "channels of keys")))
+  Type stored = key.getElementType();
+  if (failed(sizeAt(*this, getKey(), 3,
+                    elementsOfRow(stored, query.getDimSize(3)),
+                    "channels of keys")))
     return failure();
-  if (query.getElementType() != key.getElementType() ||
-      query.getElementType() != value.getElementType())
+  if ((query.getElementType() != stored && !isInBytes(stored)) ||
+      stored != value.getElementType())
     return emitOpError("has queries, keys and values of more than one type");
   // N3
   if (failed(
@@ -218,15 +221,13 @@ LogicalResult AttentionIntoOp::verify() {
            << " key/value heads cannot share evenly";
   // N4
   if (typeOf(getDest()).getRank() == 3)
-    return sizeAt(*this, getDest(), 2,
-                  query.getDimSize(1) * value.getDimSize(3),
+    return sizeAt(*this, getDest(), 2, query.getDimSize(1) * widthOfRows(value),
                   "channels of merged results");
   if (failed(rankIs(*this, getDest(), 4, "a destination")) ||
       failed(
           sizeAt(*this, getDest(), 1, query.getDimSize(1), "heads of results")))
     return failure();
-  return sizeAt(*this, getDest(), 3, value.getDimSize(3),
-                "channels of results");
+  return sizeAt(*this, getDest(), 3, widthOfRows(value), "channels of results");
 }
 
 //===----------------------------------------------------------------------===//

@@ -139,15 +139,16 @@ def Attune_AttentionIntoOp
     parts are merged in order. Widths and heads are known.
 
     Arithmetic is f32, but weights of softmax are rounded to the storage type of
-    queries, keys and values where these and the result have the same 16 bits.
-    Rounds once, at the end.
+    the queries where these and the result have the same 16 bits; where values
+    are bytes, weights times the values' scales. Rounds once, at the end.
     Source: Dao (2023).
 
     Verifier rules (tests: `invalid-attention-into.mlir`, one case per label):
     - N1: all operands are tensors and there is a result for each destination, or
       all are buffers and there is none.
     - N2: query, key and value have rank 4 with known heads and widths; queries
-      and keys have one width and one type with the values.
+      and keys have one width and one type with the values, or keys and values
+      are rows of one type in bytes, as `attune.cache_append` makes them.
     - N3: query heads are a multiple of key heads; keys and values have as many.
     - N4: the destination has the heads of the queries and the width of the
       values: [B, H, M, E], or merged, as `attune.merge_heads` gives it,

@@ -63,6 +63,24 @@ func.func @n2_type(%q: memref<1x8x?x64xf32>, %k: memref<1x2x?x64xbf16>, %d: memr
 
 // -----
 
+// N2: rows in bytes have a scale
+func.func @n2_scale(%q: memref<1x8x?x64xf32>, %k: memref<1x2x?x64xi8>, %d: memref<1x8x?x64xf32>) {
+  // expected-error @+1 {{has 64 channels of keys where it takes 68}}
+  attune.attention_into %q, %k, %k scale 0.125 into %d : memref<1x8x?x64xf32>, memref<1x2x?x64xi8>, memref<1x2x?x64xi8>, memref<1x8x?x64xf32>
+  return
+}
+
+// -----
+
+// N2: one type of bytes
+func.func @n2_bytes(%q: memref<1x8x?x64xf32>, %k: memref<1x2x?x68xi8>, %v: memref<1x2x?x68xf8E4M3FN>, %d: memref<1x8x?x64xf32>) {
+  // expected-error @+1 {{has queries, keys and values of more than one type}}
+  attune.attention_into %q, %k, %v scale 0.125 into %d : memref<1x8x?x64xf32>, memref<1x2x?x68xi8>, memref<1x2x?x68xf8E4M3FN>, memref<1x8x?x64xf32>
+  return
+}
+
+// -----
+
 // N3: heads of keys and values
 func.func @n3(%q: memref<1x8x?x64xbf16>, %k: memref<1x2x?x64xbf16>, %v: memref<1x4x?x64xbf16>, %d: memref<1x8x?x64xbf16>) {
   // expected-error @+1 {{has 4 heads of values where it takes 2}}
