@@ -65,6 +65,19 @@ LogicalResult AllReduceOp::verify() {
   if (!agree(shapeOf(getInput()), shapeOf(getDest())))
     return emitOpError("sums ")
            << getInput().getType() << " into " << getDest().getType();
+  // C5
+  if (bool(getExperts()) != getBelow().has_value())
+    return emitOpError("needs both experts and below, or neither");
+  if (!getExperts())
+    return success();
+  auto experts = cast<ShapedType>(getExperts().getType());
+  if (isa<RankedTensorType>(experts) !=
+          isa<RankedTensorType>(getInput().getType()) ||
+      !experts.getElementType().isInteger(64) || experts.getRank() == 0 ||
+      !agree(experts.getShape().drop_back(), shapeOf(getInput()).drop_back()))
+    return emitOpError("sums rows of ")
+           << getInput().getType() << " that experts of " << experts
+           << " choose";
   return success();
 }
 

@@ -57,6 +57,10 @@ def Attune_AllReduceOp : Attune_MeshOp<"all_reduce"> {
     `accumulate` the destination's own values come first, and are the same on
     all ranks: `Y = D + X_0 + X_1 + ...`, left to right.
 
+    With `experts` a rank gives only the rows of which one of the numbers is
+    from 0 to `below`, which is not one: those of tokens that go to its experts.
+    Its other rows are zeros and need not be sent.
+
     In f32, in the order of ranks: each addition rounds, and all ranks get the
     same bits from every engine.
     Source: `MPI_Allreduce` of MPI; where a transformer needs it: Shoeybi et al.
@@ -66,17 +70,27 @@ def Attune_AllReduceOp : Attune_MeshOp<"all_reduce"> {
     - C1: all operands are f32 tensors and there is a result, or all are f32
       buffers and there is none.
     - C2: input and destination have the same shape.
+    - C5: experts and `below` come together; experts are i64 and have the sizes
+      of the input but the last, in a tensor if that is one.
 
     ```mlir
     %y = attune.all_reduce %x into %d accumulate
        : tensor<?x?x64xf32>, tensor<?x?x64xf32> -> tensor<?x?x64xf32>
     ```
+    ```mlir
+    %y = attune.all_reduce %x experts %e below 4 : tensor<?x?x2xi64>
+       into %d accumulate
+       : tensor<?x?x64xf32>, tensor<?x?x64xf32> -> tensor<?x?x64xf32>
+    ```
   }];
-  let arguments = (ins Attune_MeshPlace:$input, Attune_MeshPlace:$dest,
+  let arguments = (ins Attune_MeshPlace:$input,
+                       Optional<Attune_MeshPlace>:$experts,
+                       Attune_MeshPlace:$dest, OptionalAttr<I64Attr>:$below,
                        UnitAttr:$accumulate);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
-    $input `into` $dest (`accumulate` $accumulate^)? attr-dict
+    $input (`experts` $experts^ `below` $below `:` type($experts))?
+    `into` $dest (`accumulate` $accumulate^)? attr-dict
     `:` type($input) `,` type($dest) (`->` type($result)^)?
   }];
   let hasVerifier = 1;

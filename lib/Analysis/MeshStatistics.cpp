@@ -158,14 +158,28 @@ private:
                       double(ShapedType::isDynamic(width) ? 1 : width);
       auto pieces = int64_t(std::ceil(floats / kFloatsAtOnce));
       auto others = double(result.parts - 1);
-      if (!gather && result.parts > 2 && floats >= kFloatsInShares) {
-        pieces *= 2;
-        others *= 2 / double(result.parts);
-      }
+      if (!gather && floats >= kFloatsInShares)
+        countShares(cast<AllReduceOp>(op).getExperts(), pieces, others);
       result.exchanges += times * pieces;
       result.messages += times * pieces * (result.parts - 1);
       result.sentBytes += double(times) * others * floats * 4;
     }
+  }
+
+  /// Of a long sum: what each other rank gets, and whether ranks meet twice.
+  /// Tokens that go to this rank's experts are the part that it has to give.
+  void countShares(Value experts, int64_t &pieces, double &others) const {
+    double given = 1, ranks = double(result.parts);
+    int64_t active =
+        experts ? cast<ShapedType>(experts.getType()).getShape().back() : 0;
+    if (experts)
+      given -= std::pow(1 - 1 / ranks, double(active));
+    if (result.parts == 2 || active == 1) {
+      others *= given;
+      return;
+    }
+    pieces *= 2;
+    others *= (given + 1) / ranks;
   }
 
   /// Of one sequence, or of its one new token: all dimensions but the last.

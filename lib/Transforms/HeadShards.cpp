@@ -183,7 +183,9 @@ LogicalResult HeadShards::cutOutput(LinearOp linear) {
         sizes.push_back(tensor::DimOp::create(b, loc, partial, dim));
     dest = tensor::EmptyOp::create(b, loc, type, sizes);
   }
-  auto sum = AllReduceOp::create(b, loc, type, partial, dest, bool(residual));
+  auto sum =
+      AllReduceOp::create(b, loc, type, partial, /*experts=*/Value(), dest,
+                          /*below=*/nullptr, bool(residual));
   partial.replaceUsesWithIf(sum.getResult(), [&](OpOperand &use) {
     return use.getOwner() != sum && !isa<tensor::DimOp>(use.getOwner());
   });

@@ -40,11 +40,14 @@ Value emptyLike(OpBuilder &b, Location loc, Value like, RankedTensorType type) {
   return tensor::EmptyOp::create(b, loc, type, sizes);
 }
 
-/// The sum over all ranks, added to `addend` if there is one.
-Value reduce(OpBuilder &b, Location loc, Value partial, Value addend) {
+/// The sum over all ranks, added to `addend` if there is one. With `experts` a
+/// rank gives the rows of those `below` a number.
+Value reduce(OpBuilder &b, Location loc, Value partial, Value addend,
+             Value experts = Value(), IntegerAttr below = {}) {
   auto type = cast<RankedTensorType>(partial.getType());
   Value dest = addend ? addend : emptyLike(b, loc, partial, type);
-  return AllReduceOp::create(b, loc, type, partial, dest, bool(addend))
+  return AllReduceOp::create(b, loc, type, partial, experts, dest, below,
+                             bool(addend))
       .getResult();
 }
 
@@ -114,9 +117,9 @@ struct Shard final : impl::ShardBase<Shard> {
       Value one = arith::ConstantIndexOp::create(b, loc, 1);
       next = firstOf(b, loc, arith::AddIOp::create(b, loc, rank, one), shares);
     }
-    op.getExpertsMutable().assign(
-        toLocal(b, op.getExperts(), first, next, shares.most()));
-    addUp(op, op.getResidualMutable());
+    Value own = toLocal(b, op.getExperts(), first, next, shares.most());
+    op.getExpertsMutable().assign(own);
+    addUp(op, op.getResidualMutable(), own, b.getI64IntegerAttr(shares.most()));
     return success();
   }
 
@@ -168,14 +171,15 @@ struct Shard final : impl::ShardBase<Shard> {
   }
 
   /// Puts the sum over all ranks in place of an op's only result; its residual
-  /// counts once.
-  static void addUp(Operation *op, MutableOperandRange residual) {
+  /// counts once. With `experts` a rank gives what those `below` a number do.
+  static void addUp(Operation *op, MutableOperandRange residual,
+                    Value experts = Value(), IntegerAttr below = {}) {
     Value addend = residual.empty() ? Value() : residual[0].get();
     residual.clear();
     OpBuilder b(op);
     b.setInsertionPointAfter(op);
     Value result = op->getResult(0);
-    Value sum = reduce(b, op->getLoc(), result, addend);
+    Value sum = reduce(b, op->getLoc(), result, addend, experts, below);
     result.replaceUsesWithIf(sum, [&](OpOperand &use) {
       Operation *user = use.getOwner();
       return user != sum.getDefiningOp() && !isa<tensor::DimOp>(user);

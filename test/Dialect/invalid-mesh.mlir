@@ -71,3 +71,39 @@ func.func @c4(%x: memref<2x4xf32>, %l: memref<4xf32>, %d: memref<2x4xf32>) {
   attune.all_merge %x, %l into %d : memref<2x4xf32>, memref<4xf32>, memref<2x4xf32>
   return
 }
+
+// -----
+
+// C5: both or neither
+func.func @c5(%x: memref<2x4xf32>, %d: memref<2x4xf32>) {
+  // expected-error @+1 {{needs both experts and below, or neither}}
+  "attune.all_reduce"(%x, %d) <{below = 2 : i64}> : (memref<2x4xf32>, memref<2x4xf32>) -> ()
+  return
+}
+
+// -----
+
+// C5: numbers for each row
+func.func @c5_2(%x: memref<2x4xf32>, %e: memref<3x1xi64>, %d: memref<2x4xf32>) {
+  // expected-error @+1 {{sums rows of 'memref<2x4xf32>' that experts of 'memref<3x1xi64>' choose}}
+  attune.all_reduce %x experts %e below 2 : memref<3x1xi64> into %d : memref<2x4xf32>, memref<2x4xf32>
+  return
+}
+
+// -----
+
+// C5: of i64
+func.func @c5_3(%x: memref<2x4xf32>, %e: memref<2x1xi32>, %d: memref<2x4xf32>) {
+  // expected-error @+1 {{sums rows of 'memref<2x4xf32>' that experts of 'memref<2x1xi32>' choose}}
+  attune.all_reduce %x experts %e below 2 : memref<2x1xi32> into %d : memref<2x4xf32>, memref<2x4xf32>
+  return
+}
+
+// -----
+
+// C5: where the input is
+func.func @c5_4(%x: memref<2x4xf32>, %e: tensor<2x1xi64>, %d: memref<2x4xf32>) {
+  // expected-error @+1 {{sums rows of 'memref<2x4xf32>' that experts of 'tensor<2x1xi64>' choose}}
+  attune.all_reduce %x experts %e below 2 : tensor<2x1xi64> into %d : memref<2x4xf32>, memref<2x4xf32>
+  return
+}

@@ -26,6 +26,20 @@ func.func @all_reduce(%x: tensor<?x?x64xf32>,
   return %y : tensor<?x?x64xf32>
 }
 
+// CHECK-LABEL: @all_reduce_rows(
+// BUFFERS-LABEL: @all_reduce_rows(
+// BUFFERS-NOT: memref.copy
+func.func @all_reduce_rows(%x: tensor<?x?x64xf32>, %e: tensor<?x?x2xi64>,
+                           %d: tensor<?x?x64xf32>) -> tensor<?x?x64xf32> {
+  // CHECK: attune.all_reduce %{{.+}} experts %{{.+}} below 4 : tensor<?x?x2xi64> into %{{.+}} accumulate : tensor<?x?x64xf32>, tensor<?x?x64xf32> -> tensor<?x?x64xf32>
+  // BUFFERS: attune.all_reduce %{{.+}} experts %{{.+}} below 4 : memref<?x?x2xi64> into %[[D:.+]] accumulate : memref<?x?x64xf32>, memref<?x?x64xf32>
+  // BUFFERS-NEXT: return %[[D]]
+  %y = attune.all_reduce %x experts %e below 4 : tensor<?x?x2xi64>
+     into %d accumulate
+     : tensor<?x?x64xf32>, tensor<?x?x64xf32> -> tensor<?x?x64xf32>
+  return %y : tensor<?x?x64xf32>
+}
+
 // CHECK-LABEL: @all_gather(
 // BUFFERS-LABEL: @all_gather(
 func.func @all_gather(%x: tensor<?x1x51xf32>,

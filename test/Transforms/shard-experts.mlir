@@ -46,7 +46,7 @@ func.func @mixture(%x: tensor<?x?x6xf32>, %e: tensor<?x?x2xi64>, %w: tensor<?x?x
   // CHECK: %[[LOCAL:.+]] = linalg.generic {{.+}} ins(%[[E]] : tensor<?x?x2xi64>)
   // CHECK: arith.cmpi ult
   // CHECK: %[[P:.+]] = attune.moe %[[X]], %[[LOCAL]], %{{.+}} down_bias %{{.+}} : tensor<2x6xf32> gated activation <silu>
-  // CHECK: attune.all_reduce %[[P]] into %[[X]] accumulate
+  // CHECK: attune.all_reduce %[[P]] experts %[[LOCAL]] below 2 : tensor<?x?x2xi64> into %[[X]] accumulate
   %y = attune.moe %x, %e, %w, %u, %d down_bias %b : tensor<8x6xf32> residual %x : tensor<?x?x6xf32> gated activation <silu>
      : tensor<?x?x6xf32>, tensor<?x?x2xi64>, tensor<?x?x2xf32>, tensor<8x20x6xf32>, tensor<8x6x10xf32> -> tensor<?x?x6xf32>
   return %y : tensor<?x?x6xf32>

@@ -190,6 +190,14 @@ static int forgetReduce(AllReduceOp op) {
   return 1;
 }
 
+/// A rank does not give the rows that its last expert alone has made.
+static int loseRows(AllReduceOp op) {
+  if (!op.getBelow())
+    return 0;
+  op.setBelow(*op.getBelow() - 1);
+  return 1;
+}
+
 /// A rank takes what its own keys give for what all keys give.
 static int forgetMerge(AllMergeOp op) {
   op.getResult().replaceAllUsesWith(op.getInput());
@@ -272,7 +280,7 @@ struct PlantBug final : PassWrapper<PlantBug, OperationPass<>> {
         plant("cache", readStale) || plant("buffer", reuseEarly) ||
         plant("reduce", forgetReduce) || plant("ranks-bias", biasOnEveryRank) ||
         plant("slice", shiftSlice) || plant("merge", forgetMerge) ||
-        plant("positions", shiftPositions))
+        plant("rows", loseRows) || plant("positions", shiftPositions))
       return;
     emitError(getOperation()->getLoc(), "'" + bug + "' is no bug");
     signalPassFailure();

@@ -73,6 +73,13 @@ int64_t attune_rt_rank(void);
  * `accumulate`, onto what is there. `count` elements. */
 void attune_rt_all_reduce(const float *input, float *dest, int64_t count,
                           int64_t accumulate);
+/* The same of [rows, columns] where ranks give few of the rows: this one those
+ * of which one of `active` numbers of `experts` is from 0 to less than `below`.
+ * The others are zeros. */
+void attune_rt_all_reduce_rows(const float *input, float *dest, int64_t rows,
+                               int64_t columns, int64_t accumulate,
+                               const int64_t *experts, int64_t active,
+                               int64_t below);
 /* The first `columns` of each row of `input` ([rows, input_columns]) of all
  * ranks side by side in `dest` ([rows, dest_columns]), as far as there is room.
  */

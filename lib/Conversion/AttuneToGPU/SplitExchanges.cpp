@@ -27,9 +27,13 @@ struct SplitExchanges final : impl::SplitExchangesBase<SplitExchanges> {
   void runOnOperation() override {
     auto ranks = getOperation()->getAttrOfType<IntegerAttr>("attune.ranks");
     WalkResult walked = getOperation().walk([&](Operation *op) -> WalkResult {
-      if (auto reduce = dyn_cast<AllReduceOp>(op);
-          reduce && reduce.getAccumulate())
-        return split(reduce);
+      if (auto reduce = dyn_cast<AllReduceOp>(op)) {
+        // How many rows there are is known to the GPU alone, and NCCL wants to
+        // know it from the host: it sums the zeros, too.
+        reduce.getExpertsMutable().clear();
+        reduce.removeBelowAttr();
+        return reduce.getAccumulate() ? split(reduce) : success();
+      }
       auto gather = dyn_cast<AllGatherOp>(op);
       if (!gather || isOneRow(gather))
         return success();
@@ -86,7 +90,8 @@ private:
       if (auto value = dyn_cast<Value>(size))
         sizes.push_back(value);
     Value sum = memref::AllocOp::create(b, loc, type, sizes);
-    AllReduceOp::create(b, loc, Type(), op.getInput(), sum,
+    AllReduceOp::create(b, loc, Type(), op.getInput(),
+                        /*experts=*/Value(), sum, /*below=*/nullptr,
                         /*accumulate=*/false);
     linalg::AddOp::create(b, loc, ValueRange{op.getDest(), sum},
                           ValueRange(op.getDest()));

@@ -62,6 +62,15 @@ public:
 private:
   void lower(OpBuilder &b, AllReduceOp op) {
     Location loc = op.getLoc();
+    if (Value experts = op.getExperts()) {
+      call(b, loc, "attune_rt_all_reduce_rows",
+           {address(b, loc, op.getInput()), address(b, loc, op.getDest()),
+            elements(b, loc, op.getInput(), 1), lastSize(b, loc, op.getInput()),
+            number(b, loc, op.getAccumulate()), address(b, loc, experts),
+            lastSize(b, loc, experts), number(b, loc, *op.getBelow())},
+           {});
+      return;
+    }
     SmallVector<Value> operands = {address(b, loc, op.getInput()),
                                    address(b, loc, op.getDest()),
                                    elements(b, loc, op.getInput(), 0)};
@@ -102,7 +111,7 @@ private:
       return op->emitOpError("is for ranks on CPUs");
     auto reduce = dyn_cast<AllReduceOp>(op);
     bool is =
-        reduce ? !reduce.getAccumulate()
+        reduce ? !reduce.getAccumulate() && !reduce.getExperts()
                : cast<MemRefType>(op->getOperand(0).getType()).getRank() == 1;
     if (is)
       return success();
@@ -165,13 +174,15 @@ private:
     return arith::IndexCastOp::create(b, loc, b.getI64Type(), count);
   }
 
-  /// Of the first element, which has 4 bytes.
+  /// Of the first element.
   static Value address(OpBuilder &b, Location loc, Value buffer) {
     Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer);
     Value offset =
         memref::ExtractStridedMetadataOp::create(b, loc, buffer).getOffset();
-    Value bytes = arith::MulIOp::create(
-        b, loc, offset, arith::ConstantIndexOp::create(b, loc, 4).getResult());
+    Value width = arith::ConstantIndexOp::create(
+        b, loc,
+        cast<MemRefType>(buffer.getType()).getElementTypeBitWidth() / 8);
+    Value bytes = arith::MulIOp::create(b, loc, offset, width);
     return arith::IndexCastOp::create(
         b, loc, b.getI64Type(),
         arith::AddIOp::create(b, loc, base, bytes).getResult());

@@ -23,12 +23,6 @@ namespace attune::runtime {
 
 static Mesh *only = nullptr;
 
-/// Floats of a sum that are exchanged at a time: 4 MiB a rank, which bounds
-/// the memory for what others give.
-static constexpr int64_t sumsAtOnce = 1 << 20;
-/// From so many on ranks add up a part each: two messages to each other rank
-/// instead of one, and of four ranks half of the bytes.
-static constexpr int64_t sumsInShares = 1 << 16;
 /// Bytes of one message; MPI counts them in 31 bits.
 static constexpr uint64_t messageBytes = uint64_t(1) << 30;
 
@@ -291,6 +285,32 @@ static void addParts(Share share, float *out, int ranks, bool accumulate,
   }
 }
 
+void Mesh::gatherShares(const Team &team, float *data, int64_t each,
+                        int64_t count) {
+  requests.clear();
+  peers.clear();
+  for (int i = 1; i < team.count; ++i) {
+    int peer = (team.self + i) % team.count;
+    int64_t begin = std::min(peer * each, count);
+    uint64_t some = uint64_t(std::min(begin + each, count) - begin);
+    if (!some)
+      continue;
+    requests.emplace_back();
+    peers.push_back(team.at(peer));
+    engine.receive(data + begin, some * sizeof(float), peers.back(),
+                   requests.back());
+  }
+  int64_t begin = std::min(team.self * each, count);
+  uint64_t own = uint64_t(std::min(begin + each, count) - begin);
+  for (int i = 1; i < team.count && own; ++i) {
+    requests.emplace_back();
+    peers.push_back(team.at((team.self + i) % team.count));
+    engine.send(data + begin, own * sizeof(float), peers.back(),
+                requests.back());
+  }
+  wait(requests, peers, /*idle=*/false);
+}
+
 void Mesh::reduceShares(const float *input, float *dest, int64_t count,
                         bool accumulate) {
   const Team team = sharers();
@@ -301,37 +321,32 @@ void Mesh::reduceShares(const float *input, float *dest, int64_t count,
     return uint64_t(beginOf(peer + 1) - beginOf(peer)) * sizeof(float);
   };
   int64_t begin = beginOf(team.self), own = beginOf(team.self + 1) - begin;
-  // Each gets what all others have of its own part, or all others' parts.
-  auto exchange = [&](bool parted) {
-    requests.clear();
-    peers.clear();
-    auto *all = reinterpret_cast<float *>(given.data());
-    for (int peer = 0; peer < team.count; ++peer) {
-      uint64_t bytes = parted ? bytesOf(team.self) : bytesOf(peer);
-      if (peer == team.self || !bytes)
-        continue;
-      requests.emplace_back();
-      peers.push_back(team.at(peer));
-      engine.receive(parted ? all + peer * each : dest + beginOf(peer), bytes,
-                     team.at(peer), requests.back());
-    }
-    for (int i = 1; i < team.count; ++i) {
-      int peer = (team.self + i) % team.count;
-      uint64_t bytes = parted ? bytesOf(peer) : bytesOf(team.self);
-      if (!bytes)
-        continue;
-      requests.emplace_back();
-      peers.push_back(team.at(peer));
-      engine.send(parted ? input + beginOf(peer) : dest + begin, bytes,
-                  team.at(peer), requests.back());
-    }
-    wait(requests, peers, /*idle=*/false);
-  };
   bool leads = attune_rt_thread() == 0;
   attune_rt_barrier();
   if (leads) {
     reserve(uint64_t(each * team.count) * sizeof(float));
-    exchange(/*parted=*/true);
+    // What all others have of the own part, for all others' parts.
+    requests.clear();
+    peers.clear();
+    auto *all = reinterpret_cast<float *>(given.data());
+    for (int peer = 0; peer < team.count; ++peer) {
+      if (peer == team.self || !own)
+        continue;
+      requests.emplace_back();
+      peers.push_back(team.at(peer));
+      engine.receive(all + peer * each, bytesOf(team.self), peers.back(),
+                     requests.back());
+    }
+    for (int i = 1; i < team.count; ++i) {
+      int peer = (team.self + i) % team.count;
+      if (!bytesOf(peer))
+        continue;
+      requests.emplace_back();
+      peers.push_back(team.at(peer));
+      engine.send(input + beginOf(peer), bytesOf(peer), peers.back(),
+                  requests.back());
+    }
+    wait(requests, peers, /*idle=*/false);
   }
   attune_rt_barrier();
   auto *all = reinterpret_cast<const float *>(given.data());
@@ -340,7 +355,7 @@ void Mesh::reduceShares(const float *input, float *dest, int64_t count,
   });
   attune_rt_barrier();
   if (leads)
-    exchange(/*parted=*/false);
+    gatherShares(team, dest, each, count);
 }
 
 void Mesh::allReduce(const float *input, float *dest, int64_t count,
@@ -467,6 +482,15 @@ void attune_rt_all_reduce(const float *input, float *dest, int64_t count,
                           int64_t accumulate) {
   if (Mesh *mesh = Mesh::current())
     mesh->allReduce(input, dest, count, accumulate != 0);
+}
+
+void attune_rt_all_reduce_rows(const float *input, float *dest, int64_t rows,
+                               int64_t columns, int64_t accumulate,
+                               const int64_t *experts, int64_t active,
+                               int64_t below) {
+  if (Mesh *mesh = Mesh::current())
+    mesh->allReduceRows(input, dest, rows, columns, accumulate != 0, experts,
+                        active, below);
 }
 
 void attune_rt_all_gather(const float *input, float *dest, int64_t rows,

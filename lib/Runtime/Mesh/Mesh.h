@@ -69,12 +69,25 @@ public:
   /// The collectives of compiled code; every thread of the team calls them.
   void allReduce(const float *input, float *dest, int64_t count,
                  bool accumulate);
+  /// A sum of rows of which a rank gives those that one of its `active` numbers
+  /// of `experts` is below `below` of; the others are zeros.
+  void allReduceRows(const float *input, float *dest, int64_t rows,
+                     int64_t columns, bool accumulate, const int64_t *experts,
+                     int64_t active, int64_t below);
   void allGather(const float *input, float *dest, int64_t rows,
                  int64_t inputColumns, int64_t columns, int64_t destColumns);
   void allMerge(const float *input, const float *lse, float *dest, int64_t rows,
                 int64_t width);
 
 private:
+  /// Floats of a sum that are exchanged at a time: 4 MiB a rank, which bounds
+  /// the memory for what others give.
+  static constexpr int64_t sumsAtOnce = 1 << 20;
+  /// From so many on ranks add up a part each: two messages to each other rank
+  /// instead of one, and of four ranks half of the bytes. And from so many on
+  /// they leave out what is zero.
+  static constexpr int64_t sumsInShares = 1 << 16;
+
   Mesh() = default;
   /// Waits until what was sent and received is done; says for whom if that
   /// takes longer than the timeout.
@@ -96,6 +109,14 @@ private:
   Team positionSharers() const {
     return {first + part(), members / parts, parts, partOfPositions()};
   }
+  /// Rows of a sum, `each` of which a rank adds up: what it does.
+  struct RowSum;
+  void packRows(const RowSum &sum);
+  void sendRows(const RowSum &sum);
+  void addRows(const RowSum &sum);
+  /// Of `count` floats each rank has `each` neighbouring ones, in their order,
+  /// and gives them to the others.
+  void gatherShares(const Team &team, float *data, int64_t each, int64_t count);
   /// `bytes` of each rank of a team to all of them; `own` may be their place.
   void gatherAmong(const Team &team, const void *own, uint64_t bytes,
                    void *all);

@@ -49,6 +49,7 @@ llvm::Expected<LoadedModel> LoadedModel::load(llvm::ArrayRef<char> object) {
   add("attune_rt_frame_pop", &attune_rt_frame_pop);
   add("attune_rt_rank", &attune_rt_rank);
   add("attune_rt_all_reduce", &attune_rt_all_reduce);
+  add("attune_rt_all_reduce_rows", &attune_rt_all_reduce_rows);
   add("attune_rt_all_gather", &attune_rt_all_gather);
   add("attune_rt_rank_of_positions", &attune_rt_rank_of_positions);
   add("attune_rt_all_merge", &attune_rt_all_merge);

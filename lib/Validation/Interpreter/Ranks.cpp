@@ -207,6 +207,20 @@ static Datum append(const Datum &rows, const Datum &more) {
   return result;
 }
 
+/// Puts zeros in the rows of which all numbers of `experts` are other ranks'.
+static void keepGiven(Array &rows, const Array &experts, int64_t active,
+                      int64_t below) {
+  int64_t count = active > 0 ? int64_t(experts.data.size()) / active : 0;
+  int64_t width = count > 0 ? int64_t(rows.data.size()) / count : 0;
+  for (int64_t row = 0; row < count; ++row) {
+    auto numbers = llvm::ArrayRef(experts.data).slice(row * active, active);
+    if (llvm::none_of(numbers, [&](Scalar number) {
+          return uint64_t(number.i) < uint64_t(below);
+        }))
+      std::fill_n(rows.data.begin() + row * width, width, real(0));
+  }
+}
+
 static bool runRank(Step &step) {
   auto op = dyn_cast<RankOp>(step.op);
   step.give(whole(op && op.getOfPositions() ? step.machine.sharer
@@ -231,6 +245,13 @@ static bool runCollective(Step &step, Combine combine) {
   if (isa<AllMergeOp>(step.op))
     own = append(own,
                  tensors ? step.in[1] : readView(step.in[1].view(), element));
+  if (auto reduce = dyn_cast<AllReduceOp>(step.op);
+      reduce && reduce.getExperts()) {
+    Type number = step.elementOf(reduce.getExperts());
+    Datum experts = tensors ? step.in[1] : readView(step.in[1].view(), number);
+    keepGiven(own.ownArray(), experts.array(), experts.array().shape.back(),
+              *reduce.getBelow());
+  }
   Ranks &ranks = *step.machine.ranks;
   SmallVector<Datum> given =
       isa<AllMergeOp>(step.op)
@@ -273,20 +294,26 @@ static bool runAllMerge(Step &step) {
       });
 }
 
-/// Floats that lie one behind the other from an address on.
-static Datum loadFloats(Step &step, const Datum &address, int64_t count) {
+/// Numbers of a type that lie one behind the other from an address on.
+static Datum loadNumbers(Step &step, Type type, const Datum &address,
+                         int64_t count) {
+  int64_t bytes = type.getIntOrFloatBitWidth() / 8;
   const uint8_t *place = count < 0 || count > (int64_t(1) << 32)
                              ? nullptr
-                             : bytesAt(step, address, 4 * count);
+                             : bytesAt(step, address, bytes * count);
   if (!place)
     return {};
   Datum result = makeArray({count}, real(0));
-  Type f32 = Float32Type::get(step.op->getContext());
   for (Scalar &value : result.array().data) {
-    value = loadScalar(f32, place);
-    place += 4;
+    value = loadScalar(type, place);
+    place += bytes;
   }
   return result;
+}
+
+static Datum loadFloats(Step &step, const Datum &address, int64_t count) {
+  return loadNumbers(step, Float32Type::get(step.op->getContext()), address,
+                     count);
 }
 
 static bool storeFloats(Step &step, const Datum &address, const Array &array) {
@@ -315,6 +342,24 @@ static bool callMerge(Step &step) {
          storeFloats(step, step.in[2], dest.array());
 }
 
+/// (input, dest, rows, columns, accumulate, experts, active, below)
+static bool callReduceRows(Step &step) {
+  auto number = [&](unsigned i) { return step.in[i].integer(); };
+  int64_t rows = number(2), count = rows * number(3), active = number(6);
+  Datum own = loadFloats(step, step.in[0], count);
+  Datum dest = loadFloats(step, step.in[1], count);
+  Datum experts = loadNumbers(step, IntegerType::get(step.op->getContext(), 64),
+                              step.in[5], rows * active);
+  if (!own.box || !dest.box || !experts.box)
+    return false;
+  keepGiven(own.array(), experts.array(), active, number(7));
+  SmallVector<Datum> given =
+      step.machine.ranks->exchangeParts(step.machine, step.op, std::move(own));
+  return !given.empty() &&
+         addRanks(step, given, number(4) != 0, dest.array().data) &&
+         storeFloats(step, step.in[1], dest.array());
+}
+
 std::optional<bool> validation::callMesh(Step &step, llvm::StringRef name) {
   if (name == "attune_rt_rank")
     return runRank(step);
@@ -324,6 +369,8 @@ std::optional<bool> validation::callMesh(Step &step, llvm::StringRef name) {
   }
   if (name == "attune_rt_all_merge")
     return callMerge(step);
+  if (name == "attune_rt_all_reduce_rows")
+    return callReduceRows(step);
   bool sum = name == "attune_rt_all_reduce";
   if (!sum && name != "attune_rt_all_gather")
     return std::nullopt;

@@ -17,6 +17,17 @@ func.func @reduce(%x: memref<?x1x64xf32>, %d: memref<?x1x64xf32>) {
   return
 }
 
+// NCCL sums the rows of zeros, too.
+// CHECK-LABEL: func.func @rows(
+// CHECK-SAME:    %[[X:.+]]: memref<?x64xf32>, %{{.+}}: memref<?x2xi64>, %[[D:.+]]: memref<?x64xf32>)
+// CHECK-NEXT:    attune.all_reduce %[[X]] into %[[D]] : memref<?x64xf32>, memref<?x64xf32>
+// CALLS-LABEL: func.func @rows(
+// CALLS:         call @attune_rt_device_all_reduce(
+func.func @rows(%x: memref<?x64xf32>, %e: memref<?x2xi64>, %d: memref<?x64xf32>) {
+  attune.all_reduce %x experts %e below 4 : memref<?x2xi64> into %d : memref<?x64xf32>, memref<?x64xf32>
+  return
+}
+
 // What NCCL does as it is.
 // CHECK-LABEL: func.func @plain(
 // CHECK-NEXT:    attune.all_reduce

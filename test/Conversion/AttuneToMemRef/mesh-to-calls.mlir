@@ -27,6 +27,19 @@ func.func @merge(%x: memref<2x3x4xf32>, %l: memref<2x3xf32>, %d: memref<2x3x4xf3
 
 // -----
 
+// CHECK-LABEL: func.func @rows(
+// CHECK:         %[[E:.+]] = memref.extract_aligned_pointer_as_index %{{.+}} : memref<2x3x5xi64, strided<[15, 5, 1], offset: 30>>
+// CHECK:         %[[PLACE:.+]] = arith.addi %[[E]], %c240
+// CHECK:         %[[EXPERTS:.+]] = arith.index_cast %[[PLACE]]
+// CHECK:         call @attune_rt_all_reduce_rows(%{{.+}}, %{{.+}}, %c6_i64, %c4_i64, %c1_i64, %[[EXPERTS]], %c5_i64, %c7_i64)
+func.func @rows(%x: memref<2x3x4xf32>, %e: memref<2x3x5xi64, strided<[15, 5, 1], offset: 30>>, %d: memref<2x3x4xf32>) {
+  attune.all_reduce %x experts %e below 7 : memref<2x3x5xi64, strided<[15, 5, 1], offset: 30>>
+    into %d accumulate : memref<2x3x4xf32>, memref<2x3x4xf32>
+  return
+}
+
+// -----
+
 func.func @gaps(%x: memref<2x4xf32, strided<[8, 1]>>, %d: memref<2x4xf32>) {
   // expected-error @+1 {{has a buffer with gaps}}
   attune.all_reduce %x into %d : memref<2x4xf32, strided<[8, 1]>>, memref<2x4xf32>
