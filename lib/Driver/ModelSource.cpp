@@ -489,12 +489,6 @@ static bool chooseCaches(const Options &options, ModelSource &source,
                                       : options.kvCache.value_or(form);
   if (form == spec::KvCache::Full)
     return true;
-  if (options.backend && !options.backend->listGpus().empty()) {
-    diags.error(atFile(options.model),
-                "/kv_cache: bytes are for CPUs; for --target=" +
-                    options.backend->getName().str() + " add --kv-cache=full");
-    return false;
-  }
   if (cachesLatents(*source.model))
     diags.warning(atFile(options.model),
                   std::string("/kv_cache: latent attention caches its rows in "

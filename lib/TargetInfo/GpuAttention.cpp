@@ -12,12 +12,14 @@
 namespace attune {
 
 AttentionTile chooseAttentionTile(int64_t elementBytes, int64_t width,
-                                  int64_t valueWidth, bool fewRows) {
+                                  int64_t valueWidth, bool fewRows,
+                                  bool scaled) {
   // Few rows make many small blocks.
   int64_t limit = fewRows ? 16 * 1024 : kSharedBytesOfBlock;
   AttentionTile tile = {
       elementBytes,    width, std::min(valueWidth, kWidestValues),
-      fewRows ? 1 : 4, 64,    true};
+      fewRows ? 1 : 4, 64,    true,
+      scaled};
   while (tile.keys > fewestKeys(elementBytes) && tile.sharedBytes() > limit)
     tile.keys /= 2;
   // Registers of a lane: 16 rows of queries, 16 of results.

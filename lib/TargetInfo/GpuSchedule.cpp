@@ -157,7 +157,7 @@ std::optional<AttentionTile> chooseAttentionTile(const AttentionShape &shape) {
     return chooseTileOfBlocks(shape.elementBytes, shape.width, shape.valueWidth,
                               shape.group, shape.blockRows, shape.blockKeys);
   return chooseAttentionTile(shape.elementBytes, shape.width, shape.valueWidth,
-                             /*fewRows=*/false);
+                             /*fewRows=*/false, shape.scaled);
 }
 
 std::variant<TileRefusal, AttentionTiles>

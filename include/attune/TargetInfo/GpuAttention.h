@@ -26,12 +26,15 @@ constexpr int64_t kWarpRows = 16;
 /// time. Keys and values lie in shared memory as columns of SwizzledRows, 64
 /// bytes wide, one such column behind the other.
 struct AttentionTile {
-  int64_t elementBytes; ///< of queries, keys and values
+  int64_t elementBytes; ///< of queries, keys and values as they are multiplied
   int64_t width;        ///< of a head's queries and keys
   int64_t valueWidth;   ///< of its values, or what one block takes of it
   int64_t warps;
   int64_t keys;    ///< of one step
   bool holdsQuery; ///< in registers; else read anew in every step
+  /// Keys and values are bytes with a scale (f32) for each row: numbers become
+  /// elements on their way to shared memory, and scales lie beside them.
+  bool scaled = false;
 
   /// Some are filled while another is read.
   int64_t stages = 2;
@@ -59,7 +62,9 @@ struct AttentionTile {
     return columns(width) * keys * swizzle().elementsOfRow();
   }
   int64_t sharedBytes() const {
-    return stages * elementBytes * (stageOf(width) + stageOf(valueWidth));
+    int64_t scales = scaled ? 2 * 4 * keys : 0;
+    return stages *
+           (elementBytes * (stageOf(width) + stageOf(valueWidth)) + scales);
   }
 };
 
@@ -70,13 +75,16 @@ constexpr int64_t fewestKeys(int64_t elementBytes) {
 
 /// The widest queries and keys that shared memory has room for.
 constexpr int64_t kWidestHead = 640;
+/// The same where the scales of bytes take some of it.
+constexpr int64_t kWidestScaledHead = 608;
 
 /// Most value channels of one thread block.
 constexpr int64_t kWidestValues = 128;
 
 /// A block of four warps for many rows, of one for few.
 AttentionTile chooseAttentionTile(int64_t elementBytes, int64_t width,
-                                  int64_t valueWidth, bool fewRows);
+                                  int64_t valueWidth, bool fewRows,
+                                  bool scaled = false);
 
 /// Whether each block of the mask, of these queries and keys, consists of whole
 /// tiles of the `group` heads that share keys.

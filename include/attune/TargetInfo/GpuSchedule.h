@@ -52,6 +52,7 @@ struct AttentionShape {
   int64_t blockRows = 0, blockKeys = 0; ///< of a mask of blocks, if it has one
   bool warpgroups = false;  ///< the chip has them, for such operands
   bool readsScores = false; ///< as in chooseWarpgroupAttention
+  bool scaled = false;      ///< keys and values are bytes with scales
 };
 
 /// The usual tile of warps; none if the mask's blocks are too small.

@@ -20,6 +20,11 @@
 // bits take one product, if the result has the same 16 bits; for other results
 // the probabilities are split into terms of 16 bits.
 //
+// Keys and values in bytes become numbers of the queries' type on their way to
+// shared memory, exactly: their bytes are loaded before a step's products and
+// stored behind them. Scores are multiplied by the scales of their keys, and
+// weights by those of their values.
+//
 // Heads wider than 128 take several blocks, each for some channels of the
 // values.
 //
@@ -27,6 +32,7 @@
 // the state of its part in memory.
 
 #include "Attention.h"
+#include "AttentionBytes.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -66,6 +72,12 @@ public:
     sharedKeys = launch.shared(tile.stages * tile.stageOf(tile.width), type);
     sharedValues =
         launch.shared(tile.stages * tile.stageOf(tile.valueWidth), type);
+    if (tile.scaled) {
+      byteKeys.emplace(b, tile, op.getKey(), thread, launch, sharedKeys,
+                       tile.width);
+      byteValues.emplace(b, tile, op.getValue(), thread, launch, sharedValues,
+                         tile.valueWidth);
+    }
     enterTile(launch.block, tiles);
 
     if (tile.holdsQuery)
@@ -88,12 +100,18 @@ public:
                     // with the one before, which is refilled.
                     awaitCopies(b, tile.stages - 2);
                     Value ahead = b.add(i, b.index(tile.stages - 1));
+                    Value first = b.add(place.begin, b.mul(i, tile.keys));
+                    Value stage = b.rem(i, tile.stages);
+                    if (tile.scaled) {
+                      Step next = loadStep(b, ahead);
+                      auto states = foldKeys(b, first, stage, carried);
+                      storeStep(b, b.rem(ahead, tile.stages), next);
+                      return states;
+                    }
                     b.when(b.less(ahead, count), [&](BlockBuilder &b) {
                       copyStage(b, ahead, b.rem(ahead, tile.stages));
                     });
                     commitCopies(b);
-                    Value first = b.add(place.begin, b.mul(i, tile.keys));
-                    Value stage = b.rem(i, tile.stages);
                     if (!op.getBlocks())
                       return foldKeys(b, first, stage, carried);
                     auto choice = scf::IfOp::create(
@@ -150,8 +168,26 @@ private:
   // Copies
   //===--------------------------------------------------------------------===//
 
+  /// What a thread has loaded of a step's bytes.
+  struct Step {
+    ByteRows::Loaded keys, values;
+  };
+  /// Step `i`; behind the last one the last key, which no step takes.
+  Step loadStep(BlockBuilder &b, Value i) {
+    Value first = b.add(place.begin, b.mul(i, tile.keys));
+    Value last = b.sub(sizes.keys, b.index(1));
+    return {byteKeys->load(b, place, b.index(0), first, place.end, last),
+            byteValues->load(b, place, firstChannel, first, place.end, last)};
+  }
+  void storeStep(BlockBuilder &b, Value stage, const Step &step) {
+    byteKeys->store(b, stage, step.keys);
+    byteValues->store(b, stage, step.values);
+  }
+
   /// Starts copies of step `i`.
   void copyStage(BlockBuilder &b, Value i, Value stage) {
+    if (tile.scaled)
+      return storeStep(b, stage, loadStep(b, i));
     Value first = b.add(place.begin, b.mul(i, tile.keys));
     Value to = place.end;
     if (op.getBlocks())
@@ -164,42 +200,26 @@ private:
 
   void copyRows(BlockBuilder &b, Value from, int64_t width, Value channel,
                 Value shared, Value stage, Value first, Value to) {
-    SwizzledRows swizzle = tile.swizzle();
-    int64_t chunk = swizzle.elementsOfChunk(), each = swizzle.elementsOfRow();
-    int64_t chunks = each / chunk,
-            total = tile.columns(width) * tile.keys * chunks;
+    int64_t chunk = tile.swizzle().elementsOfChunk();
     int64_t unit =
         std::min<int64_t>(chunk, alignmentOfRows(from) / tile.elementBytes);
-    // Sizes are powers of two: what a thread copies next is some rows or
-    // columns further, and swizzled alike.
-    int64_t column = tile.keys * chunks;
-    Value row = b.rem(b.div(thread, chunks), tile.keys);
-    Value at = b.rem(thread, chunks), firstColumn = b.div(thread, column);
-    Value start =
-        b.add(b.mul(stage, tile.stageOf(width)),
-              b.add(b.mul(firstColumn, tile.keys * each),
-                    swizzle.placeOf(Computed(b, row), Computed(b, at))));
-    channel = b.add(channel, b.add(b.mul(firstColumn, each), b.mul(at, chunk)));
-    row = b.add(first, row);
+    StageChunks chunks(b, tile, thread, width);
+    Value start = b.mul(stage, tile.stageOf(width));
     Value last = b.sub(sizes.keys, b.index(1));
-    for (int64_t i = 0; i < total; i += tile.threads()) {
-      int64_t moreColumns = i / column, moreRows = i % column / chunks;
-      auto copyChunk = [&](BlockBuilder &b) {
-        int64_t further = (moreColumns * tile.keys + moreRows) * each;
-        Value key = b.add(row, b.index(moreRows));
+    for (int64_t i = 0; i < chunks.count(); ++i)
+      chunks.when(b, i, [&](BlockBuilder &b) {
+        StageChunks::Chunk copied = chunks.at(b, i);
+        Value key = b.add(first, copied.row);
         Value there = b.less(key, to);
         key = b.min(key, last);
-        for (int64_t more = 0; more < chunk; more += unit) {
-          Value here = b.add(channel, b.index(moreColumns * each + more));
-          copyUnit(b, from, {place.batch, place.kvHead, key, here}, unit, there,
-                   shared, b.add(start, b.index(further + more)));
-        }
-      };
-      if (i + tile.threads() <= total)
-        copyChunk(b);
-      else
-        b.when(b.less(thread, b.index(total - i)), copyChunk);
-    }
+        Value here = b.add(channel, copied.channel);
+        Value place = b.add(start, copied.place);
+        for (int64_t more = 0; more < chunk; more += unit)
+          copyUnit(b, from,
+                   {this->place.batch, this->place.kvHead, key,
+                    b.add(here, b.index(more))},
+                   unit, there, shared, b.add(place, b.index(more)));
+      });
   }
 
   /// `unit` channels of a key, if it is there: zeros where the row has ended.
@@ -290,7 +310,9 @@ private:
 
   /// The number rounded to tf32, and the remainder unless it does not matter;
   /// the hardware reads no more bits.
-  Cut cut(BlockBuilder &b, Value x) {
+  Cut cut(BlockBuilder &b, Value x, bool exact = false) {
+    if (exact) // as it is
+      return {x};
     auto f32 = cast<VectorType>(x.getType());
     auto i32 = VectorType::get(f32.getShape(), b.b.getI32Type());
     if (rounds) {
@@ -327,10 +349,10 @@ private:
   static Value multiplyCut(BlockBuilder &b, const CutRegisters &a,
                            const CutRegisters &c, Value sum) {
     constexpr auto tf32 = NVVM::MMATypes::tf32;
-    if (a.size() > 1) {
+    if (a.size() > 1)
       sum = multiplyAdd(b, a[1], c[0], sum, tf32);
+    if (c.size() > 1)
       sum = multiplyAdd(b, a[0], c[1], sum, tf32);
-    }
     return multiplyAdd(b, a[0], c[0], sum, tf32);
   }
   NVVM::MMATypes narrowType() {
@@ -395,7 +417,7 @@ private:
                            {placeIn(b, stage, tile.width, 8 * n, mine.row,
                                     4 * step, mine.column)},
                            4, 16);
-      Cut parts = cut(b, key);
+      Cut parts = cut(b, key, /*exact=*/tile.scaled);
       for (int64_t i = 0; i < 2; ++i)
         sums[n] =
             multiplyCut(b, a[i], pick(b, parts, {2 * i, 2 * i + 1}), sums[n]);
@@ -474,8 +496,10 @@ private:
                               mine.column % 4);
           pair.push_back(element(b, b.loadAt(sharedValues, {place}, 1, 4), 0));
         }
-        Cut value = cut(b, vector::FromElementsOp::create(
-                               b.b, b.loc, b.vectorType(2), pair));
+        Cut value = cut(
+            b,
+            vector::FromElementsOp::create(b.b, b.loc, b.vectorType(2), pair),
+            /*exact=*/tile.scaled);
         sums[n] = multiplyCut(b, a, pick(b, value, {0, 1}), sums[n]);
       }
     }
@@ -502,6 +526,8 @@ private:
         for (int64_t i = 0; i < 2; ++i)
           four[half][i] = at(b, product, half, i);
     columns = columnsOfLane(b);
+    if (tile.scaled)
+      multiplyByScales(b, *byteKeys, stage, scores);
     AttentionScores between(op, sizes, place.batch, place.rows, columns);
     between.adjust(b, first, scores);
     between.hide(b, place.onEdge(b, first), first, scores);
@@ -522,11 +548,26 @@ private:
               b.b, b.loc, at(b, sum, half, i), ratios[half]));
       sum = vector::FromElementsOp::create(b.b, b.loc, sum.getType(), scaled);
     }
+    if (tile.scaled)
+      multiplyByScales(b, *byteValues, stage, scores);
     if (wide)
       multiplyWideValues(b, stage, scores, sums);
     else
       multiplyNarrowValues(b, stage, scores, sums);
     return states;
+  }
+
+  /// Scores or weights times the scales of their keys.
+  void multiplyByScales(BlockBuilder &b, const ByteRows &rows, Value stage,
+                        Scores &scores) {
+    for (int64_t tile = 0; tile < keyTiles(); ++tile)
+      for (int64_t i = 0; i < 2; ++i) {
+        Value scale = rows.scaleOf(
+            b, stage, b.add(columns[size_t(i)], b.index(8 * tile)));
+        for (auto &half : scores[size_t(tile)])
+          half[size_t(i)] =
+              arith::MulFOp::create(b.b, b.loc, half[size_t(i)], scale);
+      }
   }
 
   /// The columns, of eight keys, whose scores the lane has.
@@ -571,6 +612,7 @@ private:
   AttentionPlace place;
   std::array<Value, 2> columns;
   Value sharedKeys, sharedValues;
+  std::optional<ByteRows> byteKeys, byteValues; ///< if they are bytes
   SmallVector<SmallVector<Value>> heldQuery;
 };
 

@@ -7,6 +7,7 @@
 
 #include "Attention.h"
 
+#include "Attune/AttuneCachedRows.h"
 #include "attune/Conversion/Schedule.h"
 #include "attune/TargetInfo/GpuSchedule.h"
 
@@ -24,7 +25,7 @@ AttentionSizes::AttentionSizes(BlockBuilder &b, AttentionIntoOp op) {
   kvHeads = sizeOf(op.getKey(), 1);
   group = heads / kvHeads;
   width = sizeOf(op.getQuery(), 3);
-  valueWidth = sizeOf(op.getValue(), 3);
+  valueWidth = widthOfRows(cast<MemRefType>(op.getValue().getType()));
   batches = b.sizeOf(op.getQuery(), 0);
   queries = b.sizeOf(op.getQuery(), 2);
   keys = b.sizeOf(op.getKey(), 2);
@@ -41,7 +42,8 @@ static AttentionShape shapeOf(AttentionIntoOp op, const AttentionSizes &sizes,
     shape.blockRows = (*blocks)[0];
     shape.blockKeys = (*blocks)[1];
   }
-  shape.warpgroups = warpgroups && shape.elementBytes == 2 &&
+  shape.scaled = isInBytes(elementOf(op.getKey()));
+  shape.warpgroups = warpgroups && shape.elementBytes == 2 && !shape.scaled &&
                      elementOf(op.getDest()) == elementOf(op.getQuery()) &&
                      fits(op.getQuery()) && fits(op.getKey()) &&
                      fits(op.getValue());
@@ -104,9 +106,9 @@ LogicalResult lowerAttention(AttentionIntoOp op, int64_t multiprocessors,
   chooseBelow(
       b, sizes.queries, few + 1,
       [&](BlockBuilder &b) {
-        AttentionTile few =
-            chooseAttentionTile(shape.elementBytes, shape.width,
-                                shape.valueWidth, /*fewRows=*/true);
+        AttentionTile few = chooseAttentionTile(shape.elementBytes, shape.width,
+                                                shape.valueWidth,
+                                                /*fewRows=*/true, shape.scaled);
         emitAttention(b, op, sizes, few, &parts, tf32);
         emitMerge(b, op, sizes, parts);
       },

@@ -11,6 +11,7 @@
 
 #include "AttentionInto.h"
 
+#include "Attune/AttuneCachedRows.h"
 #include "Attune/AttuneScores.h"
 #include "attune/Conversion/Schedule.h"
 #include "attune/TargetInfo/GpuSchedule.h"
@@ -58,14 +59,15 @@ AttentionShape shapeOf(AttentionOp op, bool warpgroups) {
   RankedTensorType query = typeOf(op.getQuery());
   AttentionShape shape = {
       query.getElementTypeBitWidth() / 8, query.getDimSize(3),
-      typeOf(op.getValue()).getDimSize(3),
+      widthOfRows(typeOf(op.getValue())),
       query.getDimSize(1) / typeOf(op.getKey()).getDimSize(1)};
   if (auto blocks = op.getBlockSizes()) {
     shape.blockRows = (*blocks)[0];
     shape.blockKeys = (*blocks)[1];
   }
+  shape.scaled = isInBytes(typeOf(op.getKey()).getElementType());
   shape.warpgroups =
-      warpgroups && shape.elementBytes == 2 &&
+      warpgroups && shape.elementBytes == 2 && !shape.scaled &&
       typeOf(op.getResult()).getElementType() == query.getElementType();
   shape.readsScores = ScoreModifiers::of(op).readsScores();
   return shape;
@@ -78,13 +80,18 @@ StringRef refusal(AttentionOp op) {
   for (RankedTensorType type : {query, key, value})
     if (type.isDynamicDim(1) || type.isDynamicDim(3))
       return "the number of heads or their width is not known";
-  Type element = query.getElementType();
-  if (key.getElementType() != element || value.getElementType() != element)
+  Type element = query.getElementType(), stored = key.getElementType();
+  bool scaled = isInBytes(stored);
+  if ((stored != element && !scaled) || value.getElementType() != stored)
     return "queries, keys and values are of more than one type";
   if (query.getDimSize(3) > kWidestHead)
     return "heads are wider than 640";
+  if (scaled && query.getDimSize(3) > kWidestScaledHead)
+    return "heads whose keys are bytes are wider than 608";
   if (!op.getBlocks())
     return "";
+  if (scaled)
+    return "keys in bytes have a mask of blocks";
   int64_t group = query.getDimSize(1) / key.getDimSize(1);
   if (group != 1 && typeOf(op.getBlocks()).getDimSize(1) != 1)
     return "heads that share keys have blocks of their own";

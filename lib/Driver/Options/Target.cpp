@@ -264,13 +264,6 @@ static bool pickMachine(Options &options, std::string &problem) {
               " multiplies activations as they are: leave it out";
     return false;
   }
-  if (options.kvCache.value_or(spec::KvCache::Full) != spec::KvCache::Full &&
-      !gpus.empty()) {
-    problem = "--kv-cache=int8 and fp8 are for CPUs; for --target=" +
-              options.backend->getName().str() +
-              " leave it out, or store keys and values in --dtype=bf16";
-    return false;
-  }
   if (options.mesh) {
     std::string noMesh = findMeshProblem(options, *options.mesh);
     if (!noMesh.empty()) {

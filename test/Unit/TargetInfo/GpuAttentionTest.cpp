@@ -30,6 +30,21 @@ TEST(AttentionTiles, FitWhereABlockMayPutThem) {
         }
 }
 
+TEST(AttentionTiles, LeaveRoomForScales) {
+  for (int64_t bytes : {2, 4})
+    for (bool few : {false, true})
+      for (int64_t width = 1; width <= kWidestScaledHead; ++width)
+        for (int64_t valueWidth : {int64_t(16), width, kWidestScaledHead}) {
+          AttentionTile tile = chooseAttentionTile(bytes, width, valueWidth,
+                                                   few, /*scaled=*/true);
+          EXPECT_LE(tile.sharedBytes(), 48 * 1024);
+          AttentionTile plain = tile;
+          plain.scaled = false;
+          EXPECT_EQ(tile.sharedBytes() - plain.sharedBytes(),
+                    tile.stages * tile.keys * 8);
+        }
+}
+
 TEST(AttentionTiles, GrowWithTheRoom) {
   EXPECT_EQ(chooseAttentionTile(2, 64, 64, false).keys, 64);
   EXPECT_EQ(chooseAttentionTile(2, 128, 128, false).keys, 32);
