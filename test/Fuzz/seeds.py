@@ -107,6 +107,18 @@ def safetensors_seeds():
     yield "small", TENSORS
 
 
+def wave_seeds():
+    for tag, bits, channels, rate in ((1, 8, 1, 8000), (1, 16, 2, 44100), (1, 24, 1, 48000),
+                                      (3, 32, 1, 16000), (3, 64, 2, 22050), (0xFFFE, 32, 1, 1001)):
+        size = channels * bits // 8
+        head = struct.pack("<HHIIHH", tag, channels, rate, rate * size, size, bits)
+        if tag == 0xFFFE:
+            head += struct.pack("<HHIH14x", 22, bits, 4, 1)
+        chunks = b"".join(name + struct.pack("<I", len(body)) + body
+                          for name, body in ((b"fmt ", head), (b"LIST", b"ab"), (b"data", bytes(8 * size))))
+        yield f"{tag}-{bits}", b"RIFF" + struct.pack("<I", len(chunks) + 4) + b"WAVE" + chunks
+
+
 def checkpoint_seeds():
     index = dump({"metadata": {"total_size": 40}, "weight_map": {
         name: "a.safetensors" for name in "abcd"}})
@@ -306,7 +318,7 @@ TARGETS = {
     "Driver": driver_seeds,
     "Constraint": constraint_seeds, "Regex": regex_seeds, "Request": request_seeds,
     "Description": description_seeds, "Model": model_seeds, "Config": config_seeds, "Checkpoint": checkpoint_seeds,
-    "Gguf": gguf_seeds, "PublishedTokenizer": published_tokenizer_seeds}
+    "Wave": wave_seeds, "Gguf": gguf_seeds, "PublishedTokenizer": published_tokenizer_seeds}
 
 
 def make_seeds(folder):
