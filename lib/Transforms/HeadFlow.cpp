@@ -169,7 +169,10 @@ LogicalResult HeadFlow::followSource(Value value) {
   if (auto split = dyn_cast<SplitHeadsOp>(op)) {
     if (marked.contains(split.getInput()))
       return success();
-    auto linear = split.getInput().getDefiningOp<LinearOp>();
+    Value rows = split.getInput();
+    if (auto norm = rows.getDefiningOp<RMSNormOp>(); norm && cutsAround())
+      rows = norm.getInput();
+    auto linear = rows.getDefiningOp<LinearOp>();
     if (!linear)
       return refuse(split);
     projections.insert(linear);
@@ -178,7 +181,8 @@ LogicalResult HeadFlow::followSource(Value value) {
   if (isa<RotaryOp, LayerNormOp, RMSNormOp, MaskScoresOp, SoftmaxOp,
           CacheReadOp, MergeHeadsOp, ActivationOp>(op))
     return mark(op->getOperand(0), kind);
-  if (isa<arith::MulFOp>(op) && cutsAround())
+  if (isa<arith::MulFOp, arith::MaximumFOp, arith::MinimumFOp>(op) &&
+      cutsAround())
     return success(succeeded(mark(op->getOperand(0), kind)) &&
                    succeeded(mark(op->getOperand(1), kind)));
   if (auto linear = dyn_cast<LinearOp>(op); linear && cutsAround()) {
@@ -187,7 +191,7 @@ LogicalResult HeadFlow::followSource(Value value) {
   }
   if (isa<DeltaRuleOp>(op) && number == 0 && cutsAround())
     return success();
-  if (isa<tensor::EmptyOp>(op))
+  if (isa<tensor::EmptyOp, tensor::SplatOp>(op))
     return success();
   if (isChannels(op) && cutsAround()) {
     if (isa<HeadLinearOp>(op))
@@ -237,7 +241,8 @@ LogicalResult HeadFlow::followUse(OpOperand &use) {
         return failure();
     return success();
   }
-  if (isa<arith::MulFOp>(op) && cutsAround())
+  if (isa<arith::MulFOp, arith::MaximumFOp, arith::MinimumFOp>(op) &&
+      cutsAround())
     return mark(op->getResult(0), kind);
   if (auto split = dyn_cast<SplitHeadsOp>(op); split && cutsAround())
     return mark(split.getResult(), kind);
@@ -290,11 +295,23 @@ LogicalResult HeadFlow::follow() {
   return success();
 }
 
+RMSNormOp HeadFlow::normOf(LinearOp linear) {
+  RMSNormOp norm;
+  for (Operation *user : linear.getResult().getUsers())
+    if (auto found = dyn_cast<RMSNormOp>(user))
+      norm = found;
+    else if (!isa<tensor::DimOp>(user))
+      return {};
+  return cutsAround() ? norm : RMSNormOp();
+}
+
 FailureOr<SmallVector<SplitHeadsOp>> HeadFlow::splitsOf(LinearOp linear) {
   if (linear.getResidual() || linear.getGated())
     return refuse(linear);
   SmallVector<SplitHeadsOp> splits;
-  for (Operation *user : linear.getResult().getUsers()) {
+  RMSNormOp norm = normOf(linear);
+  for (Operation *user :
+       (norm ? norm.getResult() : linear.getResult()).getUsers()) {
     // Sizes of a batch are asked of anything that has it.
     if (isa<tensor::DimOp>(user))
       continue;

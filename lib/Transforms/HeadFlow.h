@@ -62,6 +62,9 @@ protected:
   /// Gives functions the types of their arguments and results.
   void updateFunctions();
   mlir::LogicalResult refuse(mlir::Operation *op);
+  /// The norm over all heads of what a projection computes, if there is one and
+  /// it may be cut: what reads the projection is that alone.
+  RMSNormOp normOf(LinearOp linear);
   /// The splits into heads of what a projection computes, in the order of its
   /// columns. Each column has to be in one of them; who calls checks the end.
   mlir::FailureOr<llvm::SmallVector<SplitHeadsOp>> splitsOf(LinearOp linear);

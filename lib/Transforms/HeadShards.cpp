@@ -7,6 +7,7 @@
 
 #include "HeadShards.h"
 
+#include "NormShards.h"
 #include "StateShards.h"
 
 #include "Attune/AttuneMeshOps.h"
@@ -152,10 +153,72 @@ LogicalResult HeadShards::cutProjection(LinearOp linear) {
   if (failed(weights.cutRows(linear.getWeight(), ranges)) ||
       (linear.getBias() && failed(weights.cutRows(linear.getBias(), ranges))))
     return failure();
+  RMSNormOp norm = normOf(linear);
   SmallVector<int64_t> shape(type.getShape());
   shape.back() = local;
   linear.getResult().setType(type.clone(shape));
+  return norm ? cutNorm(norm, next, ranges) : success();
+}
+
+/// A norm over all heads, of which each rank has some.
+LogicalResult HeadShards::cutNorm(RMSNormOp norm, int64_t columns,
+                                  ArrayRef<WeightShards::Range> ranges) {
+  int64_t copies = ranges.front().repeat;
+  for (const WeightShards::Range &range : ranges)
+    if (range.repeat != copies || range.units % (ranks / copies) != 0)
+      return norm.emitError("a norm over all heads cannot be cut in ")
+             << ranks
+             << " parts of which some have more heads; --mesh=tp=N takes an N "
+                "that divides them";
+  if (norm.getGamma() && failed(weights.cutRows(norm.getGamma(), ranges)))
+    return failure();
+  normAcrossRanks(norm, columns, copies);
   return success();
+}
+
+/// Limits of what a projection computes, as those of heads: what is read then
+/// is the projection.
+static void limitHeads(ModuleOp module) {
+  auto isLimit = [](Operation *op) {
+    return isa_and_nonnull<arith::MaximumFOp, arith::MinimumFOp>(op) &&
+           op->getOperand(1).getDefiningOp<tensor::SplatOp>();
+  };
+  module.walk([&](SplitHeadsOp split) {
+    SmallVector<Operation *> limits;
+    Value rows = split.getInput();
+    for (; isLimit(rows.getDefiningOp());
+         rows = rows.getDefiningOp()->getOperand(0))
+      limits.push_back(rows.getDefiningOp());
+    if (limits.empty() || !rows.getDefiningOp<LinearOp>())
+      return;
+    split.getInputMutable().assign(rows);
+    OpBuilder b(split);
+    b.setInsertionPointAfter(split);
+    Location loc = split.getLoc();
+    Value heads = split.getResult();
+    auto type = cast<RankedTensorType>(heads.getType());
+    SmallVector<Value> sizes;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      if (type.isDynamicDim(dim))
+        sizes.push_back(tensor::DimOp::create(b, loc, heads, dim));
+    SmallPtrSet<Operation *, 8> own;
+    for (Value size : sizes)
+      own.insert(size.getDefiningOp());
+    Value limited = heads;
+    for (Operation *limit : llvm::reverse(limits)) {
+      Value number =
+          limit->getOperand(1).getDefiningOp<tensor::SplatOp>().getInput();
+      Value splat = tensor::SplatOp::create(b, loc, type, number, sizes);
+      Operation *same = b.create(loc, limit->getName().getIdentifier(),
+                                 {limited, splat}, {type}, limit->getAttrs());
+      own.insert(same);
+      limited = same->getResult(0);
+    }
+    heads.replaceAllUsesExcept(limited, own);
+    for (Operation *limit : limits)
+      if (limit->use_empty())
+        limit->erase();
+  });
 }
 
 /// The projection of merged heads by columns, then a sum over all ranks.
@@ -272,10 +335,13 @@ void HeadShards::noteOwn() {
 }
 
 LogicalResult HeadShards::run() {
+  limitHeads(module);
   StateShards states(module, weights);
   WalkResult rules = module.walk([&](DeltaRuleOp rule) -> WalkResult {
     int64_t heads =
         cast<RankedTensorType>(rule.getStep().getType()).getShape().back();
+    if (!states.canCut(rule))
+      return success();
     if (failed(states.addRule(rule)))
       return failure();
     FailureOr<unsigned> kind = kindOf(rule, {heads, heads});
@@ -283,14 +349,6 @@ LogicalResult HeadShards::run() {
   });
   if (rules.wasInterrupted() || failed(states.follow()) ||
       failed(markAttention()))
-    return failure();
-  // Heads that no attention takes.
-  WalkResult walked = module.walk([&](SplitHeadsOp split) -> WalkResult {
-    bool known = marked.contains(split.getResult()) ||
-                 cast<RankedTensorType>(split.getType()).getDimSize(1) == 1;
-    return known ? success() : refuse(split);
-  });
-  if (walked.wasInterrupted())
     return failure();
   for (Operation *op : perHead)
     if (failed(slicePerHead(op)))

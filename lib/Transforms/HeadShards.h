@@ -49,6 +49,8 @@ private:
   mlir::LogicalResult slicePerHead(mlir::Operation *op);
   void noteOwn();
   mlir::LogicalResult cutProjection(LinearOp linear);
+  mlir::LogicalResult cutNorm(RMSNormOp norm, int64_t columns,
+                              llvm::ArrayRef<WeightShards::Range> ranges);
   mlir::LogicalResult cutOutput(LinearOp linear);
   /// What multiplies merged heads, by rows.
   mlir::LogicalResult cutGate(LinearOp linear);

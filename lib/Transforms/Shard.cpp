@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -53,6 +54,11 @@ Value reduce(OpBuilder &b, Location loc, Value partial, Value addend,
 
 struct Shard final : impl::ShardBase<Shard> {
   using Base::Base;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    Base::getDependentDialects(registry);
+    registry.insert<math::MathDialect>(); // a norm of several ranks' parts
+  }
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -296,11 +302,12 @@ struct Shard final : impl::ShardBase<Shard> {
     return "";
   }
 
-  /// The use of a value, if there is one beside a choice of candidates.
+  /// The use of a value, if there is one beside a choice of candidates and
+  /// questions for its size.
   static OpOperand *onlyUse(Value value) {
     OpOperand *only = nullptr;
     for (OpOperand &use : value.getUses()) {
-      if (isa<TopKOp>(use.getOwner()))
+      if (isa<TopKOp, tensor::DimOp>(use.getOwner()))
         continue;
       if (only)
         return nullptr;

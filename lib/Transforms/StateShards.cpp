@@ -66,18 +66,24 @@ StateShards::findPart(Value value, int64_t offset, Value from) {
   return part;
 }
 
+bool StateShards::canCut(DeltaRuleOp rule) const {
+  int64_t heads = columnsOf(rule.getStep());
+  int64_t width =
+      cast<RankedTensorType>(rule.getLast().getType()).getDimSize(1);
+  int64_t keyHeads = columnsOf(rule.getQuery()) / width;
+  if (heads % ranks == 0 && keyHeads % ranks == 0)
+    return true;
+  rule.emitWarning("a delta rule of ")
+      << heads << " heads and " << keyHeads << " key heads has no " << ranks
+      << " equal parts, and each rank computes all of it; --mesh=tp=N with an "
+         "N that divides both cuts it";
+  return false;
+}
+
 LogicalResult StateShards::addRule(DeltaRuleOp rule) {
   int64_t heads = columnsOf(rule.getStep());
   int64_t keys = columnsOf(rule.getQuery()),
           values = columnsOf(rule.getValue());
-  int64_t width =
-      cast<RankedTensorType>(rule.getLast().getType()).getDimSize(1);
-  int64_t keyHeads = keys / width;
-  if (heads % ranks || keyHeads % ranks)
-    return rule.emitError("a delta rule of ")
-           << heads << " heads and " << keyHeads
-           << " key heads cannot be cut in " << ranks
-           << " equal parts; --mesh=tp=N takes an N that divides both";
   auto query = findPart(rule.getQuery(), 0, Value());
   if (failed(query))
     return refuse(rule);

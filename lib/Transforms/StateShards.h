@@ -25,6 +25,9 @@ public:
   StateShards(mlir::ModuleOp module, WeightShards &weights)
       : module(module), weights(weights), ranks(weights.getRanks()) {}
 
+  /// Whether ranks have equally many heads of a rule; if not, a warning says
+  /// that it stays whole.
+  bool canCut(DeltaRuleOp rule) const;
   /// Cuts the weights of a rule, and notes what it reads and keeps.
   mlir::LogicalResult addRule(DeltaRuleOp rule);
   /// Goes on from what was noted to where it comes from and where it is kept.

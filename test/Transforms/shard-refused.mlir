@@ -1,13 +1,19 @@
 // RUN: attune-opt %s --attune-shard=tp=3 --split-input-file --verify-diagnostics
 
-// Heads that no attention takes.
-attune.weight @qk : tensor<32x16xf32> from [#attune.source<"qk">]
-func.func @heads(%x: tensor<?x?x16xf32>) -> tensor<?x4x?x4xf32> {
-  %w = attune.weight_get @qk : tensor<32x16xf32>
-  %y = attune.linear %x, %w : tensor<?x?x16xf32>, tensor<32x16xf32> -> tensor<?x?x32xf32>
-  // expected-error @+1 {{'attune.split_heads' cannot be cut by heads among ranks}}
-  %q = attune.split_heads %y : tensor<?x?x32xf32> -> tensor<?x4x?x4xf32>
-  return %q : tensor<?x4x?x4xf32>
+// A norm over four heads, of which three ranks cannot have equally many.
+attune.weight @q : tensor<16x16xf32> from [#attune.source<"q">]
+attune.weight @k : tensor<16x16xf32> from [#attune.source<"k">]
+func.func @heads(%x: tensor<?x?x16xf32>) -> tensor<?x4x?x?xf32> {
+  %wq = attune.weight_get @q : tensor<16x16xf32>
+  %wk = attune.weight_get @k : tensor<16x16xf32>
+  %y = attune.linear %x, %wq : tensor<?x?x16xf32>, tensor<16x16xf32> -> tensor<?x?x16xf32>
+  // expected-error @+1 {{a norm over all heads cannot be cut in 3 parts of which some have more heads; --mesh=tp=N takes an N that divides them}}
+  %n = attune.rms_norm %y eps 1.0e-6 : tensor<?x?x16xf32>
+  %q = attune.split_heads %n : tensor<?x?x16xf32> -> tensor<?x4x?x4xf32>
+  %z = attune.linear %x, %wk : tensor<?x?x16xf32>, tensor<16x16xf32> -> tensor<?x?x16xf32>
+  %k = attune.split_heads %z : tensor<?x?x16xf32> -> tensor<?x4x?x4xf32>
+  %s = attune.similarity %q, %k scale 1.0 : tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32> -> tensor<?x4x?x?xf32>
+  return %s : tensor<?x4x?x?xf32>
 }
 
 // -----

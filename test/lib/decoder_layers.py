@@ -6,6 +6,8 @@ import json
 import math
 import os
 import random
+import re
+import shlex
 import struct
 import subprocess
 
@@ -223,6 +225,39 @@ def projections(w, at, x, kv, dim=DIM, bias=False):
             for n, heads in (("q_proj", HEADS), ("k_proj", kv), ("v_proj", kv))]
 
 
+# What the compiler is told and what stands before each program, as
+# --flag=--mesh=tp=2 and --launch="mpirun -n 2" say.
+FLAGS, LAUNCH = [], []
+
+
+def take_options(words):
+    """The words without options, which count from now on."""
+    rest = []
+    for word in words:
+        name, _, value = word.partition("=")
+        if name == "--flag":
+            FLAGS.append(value)
+        elif name == "--launch":
+            LAUNCH.extend(shlex.split(value))
+        else:
+            rest.append(word)
+    return rest
+
+
+def is_refusal(error):
+    """Whether a cut among ranks was refused, and where that stands said."""
+    return bool(FLAGS) and re.match(
+        r"\S*config\.json:\d+:\d+: error: .*(ranks|equal parts)", error) is not None
+
+
+def program(folder, *words):
+    """Runs the program of a folder."""
+    options = ["--check-ranks"] if LAUNCH else []
+    return subprocess.run(
+        [*LAUNCH, os.path.join(folder, "program"), *words, *options],
+        capture_output=True, text=True)
+
+
 def build(attune, folder, weights, config):
     """Compiles a checkpoint with what its config says to a program, once for
     all of its inputs; nothing, or what is wrong."""
@@ -231,6 +266,7 @@ def build(attune, folder, weights, config):
               encoding="utf-8") as file:
         json.dump(config, file)
     result = subprocess.run(
-        [attune, "compile", folder, "-o", os.path.join(folder, "program")],
+        [attune, "compile", folder, *FLAGS, "-o",
+         os.path.join(folder, "program")],
         capture_output=True, text=True)
     return result.stderr if result.returncode else ""

@@ -3,27 +3,27 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Small decoders of many architectures against float64 arithmetic done here.
 
-  decoders.py ATTUNE WORK [CASE]...
+  decoders.py ATTUNE WORK [--flag=FLAG]... [--launch=WORDS] [CASE]...
 
 Each case is a configuration, as its model would have it, with random weights
 under the names of its checkpoints. The compiled model's logits must be those
 that plain loops in float64 give, which say in a few lines what is special about
-the architecture. Without names, those that have no test of their own. Exit
-status 0: all passed.
+the architecture. Without names, those that have no test of their own. With
+FLAGs the compiler cuts models for ranks, which WORDS (mpirun -n 2) start; where
+it says that it does not, REFUSED is printed. Exit status 0: all passed.
 """
 import math
 import os
 import random
 import struct
-import subprocess
 import sys
 
 import tensors
 from decoder_layers import (BASE, DIM, HEADS, INNER, TOKENS, VOCAB, WIDTH, Weights,
                             attend, build, embed, gated, gelu, gelu_tanh, head,
-                            layer_norm, linear, llama_like, norm_each, plain, plus,
-                            projections, relu, rms_norm, scaled, silu, split,
-                            tied, turn)
+                            is_refusal, layer_norm, linear, llama_like, norm_each,
+                            plain, plus, program, projections, relu, rms_norm,
+                            scaled, silu, split, take_options, tied, turn)
 from decoder_hybrids import (granite4, granite4_experts, jamba, lfm2, lfm2_moe,
                              mamba2_alone, nemotron_h, qwen3_5, qwen3_next)
 from decoder_memories import (falcon_h1, falcon_h1_norms, kimi_linear, minimax,
@@ -700,10 +700,8 @@ def run(folder, texts):
             int(t >= n) for n in before for t in range(most))
     tensors.save(os.path.join(folder, "in.safetensors"), inputs)
     out = os.path.join(folder, "out.safetensors")
-    result = subprocess.run(
-        [os.path.join(folder, "program"), "run", "--inputs",
-         os.path.join(folder, "in.safetensors"), "--outputs", out],
-        capture_output=True, text=True)
+    result = program(folder, "run", "--inputs",
+                     os.path.join(folder, "in.safetensors"), "--outputs", out)
     if result.returncode:
         return result.stderr
     _, shape, raw = tensors.load(out)["logits"]
@@ -722,16 +720,14 @@ def run(folder, texts):
 
 
 def generate(folder, prompt, count):
-    result = subprocess.run(
-        [os.path.join(folder, "program"), "generate", "--prompt-ids",
-         ",".join(map(str, prompt)),
-         "--max-new-tokens", str(count), "--greedy", "--ignore-eos",
-         "--format=ids"], capture_output=True, text=True)
+    result = program(folder, "generate", "--prompt-ids",
+                     ",".join(map(str, prompt)), "--max-new-tokens", str(count),
+                     "--greedy", "--ignore-eos", "--format=ids")
     return result.stdout.strip() or result.stderr
 
 
 def main():
-    attune, work, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+    attune, work, *names = take_options(sys.argv[1:])
     failures = 0
     for name in names or CASES:
         case = CASES.get(name) or OTHERS[name]
@@ -750,6 +746,9 @@ def main():
             if config != built:
                 error = build(attune, folder, weights, config)
                 built = None if error else config
+                if is_refusal(error):
+                    print("REFUSED " + name + " " + error)
+                    break
             error = error or run(folder, [(ids, expected)])
             texts.append((ids, expected))
             # Where queries grow, or are normed after they turned, published

@@ -4,9 +4,9 @@
 """Small encoder-decoders against float64 arithmetic done here: BART, mBART,
 PEGASUS, Whisper, T5 with a gated feed-forward layer.
 
-  encoder_decoders.py ATTUNE WORK [CASE]...
+  encoder_decoders.py ATTUNE WORK [--flag=FLAG]... [--launch=WORDS] [CASE]...
 
-As decoders.py: a configuration, random weights under the names of its
+As decoders.py, options too: a configuration, random weights under the names of its
 checkpoints, plain loops. Logits, the encoder's last state and four generated
 tokens must be what the loops say. Exit status 0: all passed.
 """
@@ -14,7 +14,6 @@ import math
 import os
 import random
 import struct
-import subprocess
 import sys
 
 import decoder_layers
@@ -315,12 +314,11 @@ def check(attune, folder, name, inputs, first, generates):
         error = decoder_layers.build(attune, folder, weights, config)
         if error:
             return error
-    program = os.path.join(folder, "program")
     path = os.path.join(folder, "in.safetensors")
     out = os.path.join(folder, "out.safetensors")
     save_inputs(path, inputs)
-    result = subprocess.run([program, "run", "--inputs", path,
-                             "--outputs", out], capture_output=True, text=True)
+    result = decoder_layers.program(folder, "run", "--inputs", path,
+                                    "--outputs", out)
     if result.returncode:
         return result.stderr
     found = tensors.load(out)
@@ -340,17 +338,17 @@ def check(attune, folder, name, inputs, first, generates):
                         key=lambda i: logits[-1][i]))
     save_inputs(path, {key: inputs[key] for key in inputs
                        if key != "decoder_input_ids"})
-    result = subprocess.run(
-        [program, "generate", "--inputs", path, "--prompt-ids",
-         ",".join(map(str, start)), "--max-new-tokens", "4", "--greedy",
-         "--ignore-eos", "--format=ids"], capture_output=True, text=True)
+    result = decoder_layers.program(
+        folder, "generate", "--inputs", path, "--prompt-ids",
+        ",".join(map(str, start)), "--max-new-tokens", "4", "--greedy",
+        "--ignore-eos", "--format=ids")
     wanted = ",".join(map(str, told[1:]))
     got = result.stdout.strip() or result.stderr
     return "" if got == wanted else f"told {got}, not {wanted}"
 
 
 def main():
-    attune, work, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+    attune, work, *names = decoder_layers.take_options(sys.argv[1:])
     failures = 0
     for name in names or CASES:
         folder = os.path.join(work, name)
