@@ -190,6 +190,13 @@ static int forgetReduce(AllReduceOp op) {
   return 1;
 }
 
+/// A rank norms its heads by the squares of these alone.
+static int forgetSquares(AllReduceOp op) {
+  return cast<ShapedType>(op.getInput().getType()).getRank() == 2
+             ? forgetReduce(op)
+             : 0;
+}
+
 /// A rank does not give the rows that its last expert alone has made.
 static int loseRows(AllReduceOp op) {
   if (!op.getBelow())
@@ -280,7 +287,8 @@ struct PlantBug final : PassWrapper<PlantBug, OperationPass<>> {
         plant("cache", readStale) || plant("buffer", reuseEarly) ||
         plant("reduce", forgetReduce) || plant("ranks-bias", biasOnEveryRank) ||
         plant("slice", shiftSlice) || plant("merge", forgetMerge) ||
-        plant("rows", loseRows) || plant("positions", shiftPositions))
+        plant("rows", loseRows) || plant("squares", forgetSquares) ||
+        plant("positions", shiftPositions))
       return;
     emitError(getOperation()->getLoc(), "'" + bug + "' is no bug");
     signalPassFailure();
