@@ -43,6 +43,9 @@ static constexpr llvm::StringLiteral magic = "ATTUNEW1";
 /// Finds the parts of the weights; says what is wrong otherwise.
 static std::string findParts(const runtime::ModelInfo &info,
                              CutProduct &product) {
+  if (info.ranks < 2 && info.hasRanks())
+    return "has weights that each of its ranks reads whole, and nothing to "
+           "split; copy it to all machines";
   if (info.ranks < 2)
     return "is not cut for several ranks; compile it with --mesh=tp=N";
   llvm::StringRef trailer = product.file.take_back(trailerBytes);

@@ -288,6 +288,10 @@ bool Program::executeOn(CompiledModel &model, Verb verb, Error &error) {
       verb == Verb::Run || verb == Verb::Perplexity || verb == Verb::Generate;
   if (model.group() > 0 && !shared)
     return true;
+  if (model.numGroups() > 1 && verb == Verb::Serve)
+    return error.badInput("groups of ranks (dp) do not share the requests of a "
+                          "server; compile the model without dp, and start a "
+                          "server for each group, with a --port of its own");
   if (model.numGroups() > 1 && !shared)
     Messages(stderr, jsonMessages).note(kFirstGroupAlone);
   if (verb == Verb::Run)
