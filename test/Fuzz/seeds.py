@@ -119,6 +119,11 @@ def wave_seeds():
         yield f"{tag}-{bits}", b"RIFF" + struct.pack("<I", len(chunks) + 4) + b"WAVE" + chunks
 
 
+def image_seeds():
+    for path in sorted((TEST / "Unit/Runtime/Inputs/pictures").iterdir()):
+        yield path.name, path.read_bytes()
+
+
 def checkpoint_seeds():
     index = dump({"metadata": {"total_size": 40}, "weight_map": {
         name: "a.safetensors" for name in "abcd"}})
@@ -318,7 +323,7 @@ TARGETS = {
     "Driver": driver_seeds,
     "Constraint": constraint_seeds, "Regex": regex_seeds, "Request": request_seeds,
     "Description": description_seeds, "Model": model_seeds, "Config": config_seeds, "Checkpoint": checkpoint_seeds,
-    "Wave": wave_seeds, "Gguf": gguf_seeds, "PublishedTokenizer": published_tokenizer_seeds}
+    "Wave": wave_seeds, "Gguf": gguf_seeds, "Image": image_seeds, "PublishedTokenizer": published_tokenizer_seeds}
 
 
 def make_seeds(folder):

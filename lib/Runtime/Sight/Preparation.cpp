@@ -1,0 +1,264 @@
+//===- Preparation.cpp - What a model sees of a picture -------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Preparation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace attune::runtime {
+
+namespace {
+/// A published processor and what it does where its file says nothing.
+struct Processor {
+  const char *name; ///< before "ImageProcessor" or "FeatureExtractor"
+  bool shortestEdge, crops;
+  int64_t size;
+  Filter filter;
+  double mean[3], deviation[3];
+};
+} // namespace
+
+#define CLIP_COLOURS                                                           \
+  {0.48145466, 0.4578275, 0.40821073}, {0.26862954, 0.26130258, 0.27577711}
+#define HALVES {0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}
+static constexpr Processor processors[] = {
+    {"CLIP", true, true, 224, Filter::Bicubic, CLIP_COLOURS},
+    {"Siglip", false, false, 224, Filter::Bicubic, HALVES},
+    {"ViT", false, false, 224, Filter::Bilinear, HALVES},
+    {"Bit", true, true, 224, Filter::Bicubic, CLIP_COLOURS},
+};
+#undef CLIP_COLOURS
+#undef HALVES
+
+/// The largest size that a file may ask for.
+static constexpr int64_t mostEdge = 16384;
+
+static const JsonValue *member(const JsonValue &object, const char *key) {
+  const JsonValue *value = object.find(key);
+  return value && !value->isNull() ? value : nullptr;
+}
+
+static bool readFlag(const JsonValue &config, const char *key, bool &flag,
+                     std::string &problem) {
+  const JsonValue *value = member(config, key);
+  if (!value)
+    return true;
+  flag = value->boolean;
+  if (!value->isBool())
+    problem = std::string("'") + key + "': expected true or false, found " +
+              value->kindName();
+  return value->isBool();
+}
+
+static bool readEdge(const JsonValue *value, const std::string &key,
+                     int64_t &edge, std::string &problem) {
+  if (!value || !value->isInt() || value->integer < 1 ||
+      value->integer > mostEdge) {
+    problem = "'" + key + "': expected pixels from 1 to " +
+              std::to_string(mostEdge) + (value ? "" : ", found nothing");
+    return false;
+  }
+  edge = value->integer;
+  return true;
+}
+
+/// A number of both edges, or an object with "height" and "width".
+static bool readBoth(const JsonValue &value, const std::string &key,
+                     int64_t &height, int64_t &width, std::string &problem) {
+  if (!value.isObject()) {
+    if (!readEdge(&value, key, height, problem))
+      return false;
+    width = height;
+    return true;
+  }
+  return readEdge(value.find("height"), key + "/height", height, problem) &&
+         readEdge(value.find("width"), key + "/width", width, problem);
+}
+
+bool Preparation::readSizes(const JsonValue &config, std::string &problem) {
+  if (const JsonValue *size = member(config, "size")) {
+    bool square = shortest == 0;
+    const JsonValue *edge = size->find("shortest_edge");
+    if (size->isObject() &&
+        (size->find("longest_edge") || size->find("max_height"))) {
+      problem = "'size': a longest edge is not understood";
+      return false;
+    }
+    shortest = fixedHeight = fixedWidth = 0;
+    if (edge || (!size->isObject() && !square)) {
+      if (!readEdge(edge ? edge : size, "size", shortest, problem))
+        return false;
+    } else if (!readBoth(*size, "size", fixedHeight, fixedWidth, problem)) {
+      return false;
+    }
+  }
+  if (const JsonValue *crop = member(config, "crop_size"))
+    return readBoth(*crop, "crop_size", cropHeight, cropWidth, problem);
+  return true;
+}
+
+bool Preparation::readNumbers(const JsonValue &config, std::string &problem) {
+  if (const JsonValue *scale = member(config, "rescale_factor")) {
+    factor = scale->real;
+    if (!scale->isNumber() || !std::isfinite(factor)) {
+      problem = "'rescale_factor': expected a number";
+      return false;
+    }
+  }
+  for (auto [key, to] :
+       {std::pair("image_mean", mean), std::pair("image_std", deviation)}) {
+    const JsonValue *numbers = member(config, key);
+    if (!numbers)
+      continue;
+    bool single = numbers->isNumber();
+    bool good = single || (numbers->isArray() && numbers->items.size() == 3);
+    for (int c = 0; good && c < 3; ++c) {
+      const JsonValue &number =
+          single ? *numbers : numbers->items[static_cast<size_t>(c)];
+      to[c] = number.real;
+      good = number.isNumber() && std::isfinite(number.real) &&
+             (to == mean || number.real != 0);
+    }
+    if (!good) {
+      problem = std::string("'") + key +
+                "': expected three numbers, of red, green and blue" +
+                (to == mean ? "" : ", none of them 0");
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Pillow's numbers of its filters; 0 is that of the nearest pixel.
+static bool readFilter(const JsonValue &config, Filter &filter,
+                       std::string &problem) {
+  const JsonValue *number = member(config, "resample");
+  if (!number)
+    return true;
+  static constexpr Filter filters[] = {Filter::Lanczos, Filter::Bilinear,
+                                       Filter::Bicubic, Filter::Box,
+                                       Filter::Hamming};
+  if (!number->isInt() || number->integer < 1 || number->integer > 5) {
+    problem = "'resample': expected 1 to 5 (Lanczos, bilinear, bicubic, box, "
+              "Hamming)";
+    return false;
+  }
+  filter = filters[number->integer - 1];
+  return true;
+}
+
+bool Preparation::read(const JsonValue &config, std::string &problem) {
+  if (!config.isObject()) {
+    problem = std::string("expected an object, found ") + config.kindName();
+    return false;
+  }
+  const JsonValue *type = member(config, "image_processor_type");
+  if (!type)
+    type = member(config, "feature_extractor_type");
+  const Processor *chosen = nullptr;
+  std::string names;
+  for (const Processor &known : processors) {
+    std::string name = std::string(known.name) + "ImageProcessor";
+    names += (names.empty() ? "" : ", ") + name;
+    if (type && (type->string == name || type->string == name + "Fast" ||
+                 type->string == std::string(known.name) + "FeatureExtractor"))
+      chosen = &known;
+  }
+  if (!chosen) {
+    problem = "'image_processor_type': expected one of " + names +
+              (type ? ", found '" + type->string + "'" : ", found nothing");
+    return false;
+  }
+  bool pads = false;
+  if (!readFlag(config, "do_pad", pads, problem))
+    return false;
+  if (pads) {
+    problem = "'do_pad': pictures that are padded are not understood";
+    return false;
+  }
+  shortest = chosen->shortestEdge ? chosen->size : 0;
+  fixedHeight = fixedWidth = chosen->shortestEdge ? 0 : chosen->size;
+  crops = chosen->crops;
+  cropHeight = cropWidth = chosen->size;
+  filter = chosen->filter;
+  std::copy_n(chosen->mean, 3, mean);
+  std::copy_n(chosen->deviation, 3, deviation);
+  // The others have no such keys.
+  if (chosen->crops && !readFlag(config, "do_center_crop", crops, problem))
+    return false;
+  if (!readFlag(config, "do_resize", resizes, problem) ||
+      !readFlag(config, "do_rescale", rescales, problem) ||
+      !readFlag(config, "do_normalize", normalizes, problem) ||
+      !readSizes(config, problem) || !readFilter(config, filter, problem) ||
+      !readNumbers(config, problem))
+    return false;
+  if (!resizes)
+    fixedHeight = fixedWidth = shortest = 0;
+  return true;
+}
+
+/// Where a row of `after` places has its part in one of `before`, or the other
+/// way round: the middle, black where there is none.
+static void placeCrop(int64_t before, int64_t after, int64_t &from, int64_t &to,
+                      int64_t &count) {
+  count = std::min(before, after);
+  from = before > after ? (before - after) / 2 : 0;
+  to = before > after ? 0 : (after - before + 1) / 2;
+}
+
+static void crop(Image &image, int64_t width, int64_t height) {
+  Image middle;
+  middle.resize(width, height);
+  int64_t fromX, toX, columns, fromY, toY, rows;
+  placeCrop(image.width, width, fromX, toX, columns);
+  placeCrop(image.height, height, fromY, toY, rows);
+  for (int64_t y = 0; y < rows; ++y)
+    std::memcpy(middle.at(toX, toY + y), image.at(fromX, fromY + y),
+                static_cast<size_t>(columns * 3));
+  image = std::move(middle);
+}
+
+bool Preparation::prepare(Image &image, std::vector<float> &numbers,
+                          std::string &problem) const {
+  if (shortest) {
+    // The longer edge keeps its share, rounded down.
+    bool upright = image.width <= image.height;
+    int64_t longer = std::max(image.width, image.height) * shortest /
+                     std::min(image.width, image.height);
+    if (longer > kMostPixels / shortest) {
+      problem = "has " + std::to_string(image.width) + " x " +
+                std::to_string(image.height) +
+                " pixels, which is too thin: its shorter edge becomes one of " +
+                std::to_string(shortest);
+      return false;
+    }
+    resample(image, upright ? shortest : longer, upright ? longer : shortest,
+             filter);
+  } else if (fixedHeight) {
+    resample(image, fixedWidth, fixedHeight, filter);
+  }
+  if (crops)
+    crop(image, cropWidth, cropHeight);
+  auto plane = static_cast<size_t>(image.width * image.height);
+  numbers.resize(plane * 3);
+  for (size_t i = 0; i < plane; ++i)
+    for (size_t c = 0; c < 3; ++c) {
+      uint8_t pixel = image.pixels[i * 3 + c];
+      auto number = static_cast<float>(pixel);
+      if (rescales)
+        number = static_cast<float>(pixel * factor);
+      if (normalizes)
+        number = (number - static_cast<float>(mean[c])) /
+                 static_cast<float>(deviation[c]);
+      numbers[c * plane + i] = number;
+    }
+  return true;
+}
+
+} // namespace attune::runtime

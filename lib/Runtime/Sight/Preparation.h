@@ -1,0 +1,49 @@
+//===- Preparation.h - What a model sees of a picture -----------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_RUNTIME_SIGHT_PREPARATION_H
+#define ATTUNE_LIB_RUNTIME_SIGHT_PREPARATION_H
+
+#include "Image.h"
+
+#include "attune/Runtime/Json.h"
+
+namespace attune::runtime {
+
+/// How pictures become a model's input, as a preprocessor_config.json says it
+/// for Hugging Face's processors of CLIP, SigLIP, ViT and BiT (DINOv2's).
+class Preparation {
+public:
+  /// False, with a reason, if `config` is of another processor or asks for what
+  /// is not done here.
+  bool read(const JsonValue &config, std::string &problem);
+
+  /// The numbers [3, height, width] of one picture, whose size becomes that of
+  /// the result; false, with a reason, if it is so thin that it would become
+  /// very long.
+  bool prepare(Image &image, std::vector<float> &numbers,
+               std::string &problem) const;
+
+  /// The size of what is made of every picture; 0 if it depends on the picture.
+  int64_t height() const { return crops ? cropHeight : fixedHeight; }
+  int64_t width() const { return crops ? cropWidth : fixedWidth; }
+
+private:
+  bool readSizes(const JsonValue &config, std::string &problem);
+  bool readNumbers(const JsonValue &config, std::string &problem);
+
+  bool resizes = true, crops = false, rescales = true, normalizes = true;
+  int64_t shortest = 0; ///< edge after resizing; 0: both are fixed
+  int64_t fixedHeight = 0, fixedWidth = 0, cropHeight = 0, cropWidth = 0;
+  Filter filter = Filter::Bicubic;
+  double factor = 1.0 / 255;
+  double mean[3] = {}, deviation[3] = {};
+};
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_LIB_RUNTIME_SIGHT_PREPARATION_H
