@@ -179,16 +179,20 @@ static LogicalResult verifyGate(Op op, int64_t hidden, int64_t width) {
 
 LogicalResult MoEOp::verify() {
   // M1
-  NamedSize hidden{getDown(), 2, "down", "depth"};
+  NamedSize depth{getDown(), 2, "down", "depth"};
+  NamedSize input = lastSize(getInput(), "input", "width");
   NamedSize width = lastSize(getResult(), "result", "width");
   int64_t parts = getGated() ? 2 : 1;
-  if (failed(sameSize(*this, lastSize(getInput(), "input", "width"),
-                      {getUp(), 2, "up", "depth"})) ||
-      failed(stackHolds(*this, getUp(), "up", hidden.get(), parts,
+  int64_t side = sideOfStacks(cast<ShapedType>(getUp().getType()), input.get());
+  int64_t hidden = depth.known() ? side * depth.get() : ShapedType::kDynamic;
+  if ((side == 1 &&
+       failed(sameSize(*this, input, {getUp(), 2, "up", "depth"}))) ||
+      failed(stackHolds(*this, getUp(), "up", hidden, parts,
                         getGated() ? "twice the depth of down is"
-                                   : "the depth of down is")) ||
+                                   : "the depth of down is",
+                        side)) ||
       failed(stackHolds(*this, getDown(), "down", width.get(), 1,
-                        "the result takes rows")) ||
+                        "the result takes rows", side)) ||
       failed(sameTokens(*this, getResult(), "result", getInput(), "input")))
     return failure();
   // M2
@@ -205,7 +209,7 @@ LogicalResult MoEOp::verify() {
                       {getDown(), 0, "down", "experts"})))
     return failure();
   // M5, M6
-  return verifyGate(*this, hidden.get(), width.get());
+  return verifyGate(*this, hidden, width.get());
 }
 
 //===----------------------------------------------------------------------===//

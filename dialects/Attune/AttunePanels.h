@@ -16,11 +16,20 @@ namespace attune {
 
 /// Whether `matrix` holds panels of pairs, [panels, K / 2, 2 R]: for each of R
 /// outputs the weights of two neighbouring inputs side by side. It says so by
-/// being half as deep as the K inputs that it multiplies.
+/// being half as deep as the K inputs that it multiplies. The same of a stack
+/// of such matrices.
 inline bool holdsPairs(mlir::ShapedType matrix, int64_t inputs) {
-  return matrix.getRank() == 3 && matrix.getElementType().isBF16() &&
+  int64_t rank = matrix.getRank();
+  return (rank == 3 || rank == 4) && matrix.getElementType().isBF16() &&
          !mlir::ShapedType::isDynamic(inputs) && inputs > 0 &&
-         2 * matrix.getDimSize(1) == inputs;
+         2 * matrix.getDimSize(rank - 2) == inputs;
+}
+
+/// Columns side by side in the panels of a mixture's bf16 stacks, [experts,
+/// panels, K / 2, 2 R] or [experts, panels, K, R]: those of `up`, which
+/// multiplies rows of `inputs` numbers, tell of both.
+inline int64_t sideOfStacks(mlir::ShapedType up, int64_t inputs) {
+  return up.getRank() == 4 && holdsPairs(up, inputs) ? 2 : 1;
 }
 
 /// Whether numbers of a quantized matrix take a byte each, or one for two: i8,

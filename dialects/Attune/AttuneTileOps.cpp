@@ -261,10 +261,10 @@ static LogicalResult stackFits(PackedProductOp op) {
     return op.emitOpError(
         "prefetches from a matrix without a panel, or without a stack");
   if ((stack || op.getOrder()) &&
-      (op.hasPairs() || op.getPart() || op.getRmsEps() || op.getRest()))
+      (op.getPart() || op.getRmsEps() || op.getRest()))
     return op.emitOpError("takes a matrix of a stack, or rows in an order, "
-                          "which cannot be in pairs or parts, normalised, or "
-                          "have a rest");
+                          "which cannot be in parts, normalised, or have a "
+                          "rest");
   return success();
 }
 

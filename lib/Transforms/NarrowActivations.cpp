@@ -59,7 +59,7 @@ struct NarrowActivations final
     FloatType type;
     if (auto linear = dyn_cast<LinearOp>(op); linear && number == 0)
       type = factorOf(linear.getWeight(), 2);
-    else if (auto moe = dyn_cast<MoEOp>(op); moe && number == 0 && tensorCores)
+    else if (auto moe = dyn_cast<MoEOp>(op); moe && number == 0)
       type = factorOf(moe.getUp(), 3);
     else if (auto heads = dyn_cast<HeadLinearOp>(op);
              heads && number == 0 && tensorCores)

@@ -80,6 +80,19 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
       if (!takesPairs(get))
         unpaired.insert(symbols.lookup(get.getWeight()));
     });
+    // Both stacks of a mixture have pairs or neither.
+    module.walk([&](MoEOp moe) {
+      auto up = moe.getUp().getDefiningOp<WeightGetOp>(),
+           down = moe.getDown().getDefiningOp<WeightGetOp>();
+      if (!up || !down)
+        return;
+      Operation *stacks[] = {symbols.lookup(up.getWeight()),
+                             symbols.lookup(down.getWeight())};
+      if (llvm::any_of(stacks, [&](Operation *stack) {
+            return unpaired.contains(stack);
+          }))
+        unpaired.insert(std::begin(stacks), std::end(stacks));
+    });
     for (auto [weight, gated] : matrices)
       pack(weight, gated, pairs && !unpaired.contains(weight));
     module.walk([&](WeightGetOp get) {
@@ -88,19 +101,25 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
     });
   }
 
+  /// Whether products with weights in pairs take such rows.
+  bool multipliesPairs(Value input) {
+    Type element = getElementTypeOrSelf(input);
+    return element.isBF16() || (wideInputs && element.isF32());
+  }
+
   /// Whether all users can read the weight in pairs.
   bool takesPairs(WeightGetOp get) {
     auto type = cast<RankedTensorType>(get.getType());
-    if (type.getRank() != 2 || !type.getElementType().isBF16() ||
-        type.getDimSize(1) % 2 != 0)
-      return false;
-    return llvm::all_of(get->getUsers(), [&](Operation *user) {
-      auto linear = dyn_cast<LinearOp>(user);
-      if (!linear)
-        return isa<EmbeddingOp>(user);
-      Type input = getElementTypeOrSelf(linear.getInput());
-      return input.isBF16() || (wideInputs && input.isF32());
-    });
+    return type.getElementType().isBF16() && type.getShape().back() % 2 == 0 &&
+           llvm::all_of(get->getUsers(), [&](Operation *user) {
+             if (auto linear = dyn_cast<LinearOp>(user))
+               return multipliesPairs(linear.getInput());
+             if (auto moe = dyn_cast<MoEOp>(user))
+               return moe.getUp().getDefiningOp<WeightGetOp>() &&
+                      moe.getDown().getDefiningOp<WeightGetOp>() &&
+                      multipliesPairs(moe.getInput());
+             return isa<EmbeddingOp>(user);
+           });
   }
 
   void pack(WeightOp weight, bool gated, bool paired) {

@@ -168,7 +168,7 @@ func.func @m9_next(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %d: tensor<?x?
 
 // M9: rows in an order, as they are
 func.func @m9_order(%x: tensor<?x64xf32>, %w: tensor<4x64x16xf32>, %o: tensor<?xi64>, %d: tensor<?x?xf32>, %i: index) {
-  // expected-error @+1 {{takes a matrix of a stack, or rows in an order, which cannot be in pairs or parts, normalised, or have a rest}}
+  // expected-error @+1 {{takes a matrix of a stack, or rows in an order, which cannot be in parts, normalised, or have a rest}}
   %y = attune.packed_product %x[%i], %w[%i, %i] of 64 by %o : tensor<?xi64> part %i of %i tile [6, 1] outs(%d : tensor<?x?xf32>) : tensor<?x64xf32>, tensor<4x64x16xf32> -> tensor<?x?xf32>
   return
 }

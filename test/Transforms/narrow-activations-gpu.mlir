@@ -67,8 +67,8 @@ attune.weight @back : tensor<8x64x48xbf16> from [#attune.source<"back">]
 // CHECK:         attune.linear %[[N]],
 // CHECK:         attune.moe %[[N]], {{.+}} : tensor<?x?x64xbf16>,
 // CPU-LABEL:   @mixture(
-// CPU:           %[[N:.+]] = attune.rms_norm {{.+}} : tensor<?x?x64xf32>{{$}}
-// CPU:           attune.moe %[[N]],
+// CPU:           %[[N:.+]] = attune.rms_norm {{.+}} -> tensor<?x?x64xbf16>
+// CPU:           attune.moe %[[N]], {{.+}} : tensor<?x?x64xbf16>,
 func.func @mixture(%x: tensor<?x?x64xf32>) -> tensor<?x?x64xf32> {
   %n = attune.rms_norm %x eps 1.0e-5 : tensor<?x?x64xf32>
   %g = attune.weight_get @router : tensor<8x64xbf16>

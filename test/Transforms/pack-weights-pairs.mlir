@@ -71,3 +71,28 @@ func.func @halves(%q: tensor<3x64xi8>, %s: tensor<3x2xf32>, %n: tensor<3x2xi32>)
      : (tensor<3x64xi8>, tensor<3x2xf32>, tensor<3x2xi32>), (tensor<20x64xi4>, tensor<20x2xf16>) -> tensor<3x20xf32>
   return %y : tensor<3x20xf32>
 }
+
+// -----
+
+// Stacks of a mixture, both or neither.
+// CHECK: attune.weight @up gated panels 8 : tensor<4x4x6x16xbf16>
+// CHECK: attune.weight @down panels 8 : tensor<4x2x5x16xbf16>
+// CHECK: attune.weight @odd.up panels 8 : tensor<4x1x12x8xbf16>
+// CHECK: attune.weight @odd.down panels 8 : tensor<4x2x7x8xbf16>
+attune.weight @up : tensor<4x20x12xbf16> from [#attune.source<"up">]
+attune.weight @down : tensor<4x12x10xbf16> from [#attune.source<"down">]
+attune.weight @odd.up : tensor<4x7x12xbf16> from [#attune.source<"odd.up">]
+attune.weight @odd.down : tensor<4x12x7xbf16> from [#attune.source<"odd.down">]
+// CHECK-LABEL: @mixtures(
+// CHECK:         attune.moe {{.+}} gated activation <silu> : tensor<?x12xbf16>, tensor<?x2xi64>, tensor<?x2xf32>, tensor<4x4x6x16xbf16>, tensor<4x2x5x16xbf16>
+func.func @mixtures(%x: tensor<?x12xbf16>, %e: tensor<?x2xi64>, %w: tensor<?x2xf32>) -> (tensor<?x12xf32>, tensor<?x12xf32>) {
+  %up = attune.weight_get @up : tensor<4x20x12xbf16>
+  %down = attune.weight_get @down : tensor<4x12x10xbf16>
+  %0 = attune.moe %x, %e, %w, %up, %down gated activation <silu>
+     : tensor<?x12xbf16>, tensor<?x2xi64>, tensor<?x2xf32>, tensor<4x20x12xbf16>, tensor<4x12x10xbf16> -> tensor<?x12xf32>
+  %odd.up = attune.weight_get @odd.up : tensor<4x7x12xbf16>
+  %odd.down = attune.weight_get @odd.down : tensor<4x12x7xbf16>
+  %1 = attune.moe %x, %e, %w, %odd.up, %odd.down activation <silu>
+     : tensor<?x12xbf16>, tensor<?x2xi64>, tensor<?x2xf32>, tensor<4x7x12xbf16>, tensor<4x12x7xbf16> -> tensor<?x12xf32>
+  return %0, %1 : tensor<?x12xf32>, tensor<?x12xf32>
+}

@@ -7,6 +7,8 @@
 
 #include "Layers.h"
 
+#include "Attune/AttunePanels.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -166,9 +168,11 @@ static bool runMoE(Step &step) {
   const Array *upBias = arrayOf(step, op.getUpBias()),
               *downBias = arrayOf(step, op.getDownBias());
   bool gated = op.getGated();
-  int64_t hidden = down.shape[2], in = x.shape.back();
+  int64_t in = x.shape.back();
+  int64_t side = sideOfStacks(cast<ShapedType>(op.getUp().getType()), in);
+  int64_t hidden = side * down.shape[2];
   int64_t width = cast<ShapedType>(op.getType()).getShape().back();
-  if (!same(step, up.shape[2], in, "width of the input") ||
+  if (!same(step, side * up.shape[2], in, "width of the input") ||
       !biasesFit(step, op, hidden, width) ||
       !step.machine.spend(step, int64_t(chosen.data.size()) * hidden *
                                     (in + width) / 8))
@@ -177,6 +181,8 @@ static bool runMoE(Step &step) {
                     [&](const Scalar *row, int64_t e) {
                       Rows w1(up, gated ? 2 * hidden : hidden, gated, true, e);
                       Rows w2(down, width, false, true, e);
+                      w1.readSideBySide(in);
+                      w2.readSideBySide(hidden);
                       auto z = productOf(row, w1, upBias, e);
                       gateOf(op, z);
                       return productOf(asScalars(z).data(), w2, downBias, e);

@@ -9,12 +9,15 @@
 // by expert, in one counting sort; those of other ranks' experts come last and
 // are left out. Then each expert multiplies its contiguous
 // rows with the same tile op as a linear layer; rows come through the sorted
-// order, so no activation is moved. An expert that nobody chose is no task: its
-// weights are not read. At the end each token sums what its slots gave, times
+// order, so no activation is moved, unless a matrix unit multiplies: its rows
+// are one piece of memory. An expert that nobody chose is no task: its weights
+// are not read. At the end each token sums what its slots gave, times
 // their weights, in the order the router named them, so threads cannot change a
 // bit.
 
 #include "PanelProduct.h"
+
+#include "Attune/AttunePanels.h"
 
 using namespace mlir;
 
@@ -162,8 +165,11 @@ void Schedule::build(KernelBuilder &k) {
 
 /// Products of experts with the rows that are theirs.
 struct ExpertProducts {
-  Value perTask(KernelBuilder &k, const PanelProduct &product,
-                Value input) const;
+  Value perTask(KernelBuilder &k, const PanelProduct &product, Value input,
+                Type element) const;
+
+  /// Each slot's row of the input.
+  Value rowsInOrder(KernelBuilder &k, Value input) const;
 
   /// The second product, of `hidden`, and what is left to do, which replaces
   /// `op`.
@@ -175,15 +181,22 @@ struct ExpertProducts {
   Schedule schedule;
 };
 
+/// Rows of a task, which pass a group of panels together: of a matrix unit
+/// more, as their sums wait in memory anyway.
+int64_t rowsOfTask(const VectorLowering &own, bool inTiles) {
+  constexpr int64_t kTiles = 512;
+  return inTiles ? kTiles : own.rows * 16;
+}
+
 /// Sorts the work of an op.
 template <typename Op>
-Schedule makeSchedule(KernelBuilder &k, Op op, const VectorLowering &own) {
+Schedule makeSchedule(KernelBuilder &k, Op op, int64_t rowBlock) {
   Schedule schedule;
   schedule.experts = asRows(k, op.getExperts());
   schedule.active = typeOf(schedule.experts).getDimSize(1);
   schedule.numExperts = typeOf(op.getUp()).getDimSize(0);
   schedule.numSlots = k.mul(countRows(k, op.getInput()), schedule.active);
-  schedule.rowBlock = own.rows * 16;
+  schedule.rowBlock = rowBlock;
   schedule.build(k);
   return schedule;
 }
@@ -193,7 +206,7 @@ void ExpertProducts::finish(KernelBuilder &k, Op op, const PanelProduct &second,
                             Value hidden, PatternRewriter &rewriter) const {
   auto type = cast<RankedTensorType>(op.getType());
   Value weights = asRows(k, op.getWeights());
-  Value slots = perTask(k, second, hidden);
+  Value slots = perTask(k, second, hidden, k.b.getF32Type());
   Value dest = op.getResidual() ? asRows(k, op.getResidual())
                                 : emptyRows(k, op.getInput(), second.width,
                                             type.getElementType());
@@ -215,12 +228,38 @@ void ExpertProducts::finish(KernelBuilder &k, Op op, const PanelProduct &second,
   rewriter.replaceOp(op, fromRows(k, rows, type, op.getInput()));
 }
 
-/// [slots, width]: every task's rows against its expert's panels. Threads
-/// share the columns rather than the tasks, which are of different sizes:
-/// with two experts to a token there are shares for twice the threads, and
-/// each is long enough to keep the task's rows in the cache.
+Value ExpertProducts::rowsInOrder(KernelBuilder &k, Value input) const {
+  int64_t width = typeOf(input).getDimSize(1);
+  Value order = schedule.tokens(k);
+  OpFoldResult slots = getAsOpFoldResult(schedule.numSlots);
+  OpFoldResult columns = k.b.getIndexAttr(width);
+  Value dest = tensor::EmptyOp::create(k.b, k.loc, {slots, columns},
+                                       typeOf(input).getElementType());
+  return k.forallTiles(
+      {slots}, dest,
+      [&](KernelBuilder &k, ValueRange ivs) {
+        return KernelBuilder::Tile{{ivs[0], k.index(0)},
+                                   {k.b.getIndexAttr(1), columns}};
+      },
+      [&](KernelBuilder &k, ValueRange ivs, Value tile) {
+        Value row = loadIndex(k, order, ivs[0]);
+        return forColumns(
+            k, width, lowering.lanes, tile,
+            [&](KernelBuilder &k, Value column, Value valid,
+                ValueRange carried) {
+              Value x = k.load(input, {row, column}, lowering.lanes, valid);
+              return KernelBuilder::Values{
+                  k.store(x, carried[0], {k.index(0), column}, valid)};
+            })[0];
+      });
+}
+
+/// [slots, width] of `element`: every task's rows against its expert's panels.
+/// Threads share the columns rather than the tasks, which are of different
+/// sizes: with two experts to a token there are shares for twice the threads,
+/// and each is long enough to keep the task's rows in the cache.
 Value ExpertProducts::perTask(KernelBuilder &k, const PanelProduct &product,
-                              Value input) const {
+                              Value input, Type element) const {
   // The panels in use and those that come next share the cache.
   int64_t group = std::max<int64_t>(1, product.panelsPerStep(lowering) / 2);
   int64_t share = group * std::max<int64_t>(1, product.panels() /
@@ -228,7 +267,7 @@ Value ExpertProducts::perTask(KernelBuilder &k, const PanelProduct &product,
   Value dest = tensor::EmptyOp::create(
       k.b, k.loc,
       {getAsOpFoldResult(schedule.numSlots), k.b.getIndexAttr(product.width)},
-      k.b.getF32Type());
+      element);
   return k.forallTiles(
       {k.b.getIndexAttr((product.panels() + share - 1) / share),
        schedule.numTasks(k)},
@@ -303,22 +342,34 @@ struct LowerMoE final : OpRewritePattern<MoEOp> {
       up = packMatrix(k, up, lowering.lanes, op.getGated());
     if (typeOf(down).getRank() == 3)
       down = packMatrix(k, down, lowering.lanes, /*gated=*/false);
-    ExpertProducts experts{own, makeSchedule(k, op, own)};
-
-    // Slot by slot in sorted order: the hidden layer, then the weighted result.
+    // Panels of pairs multiply rows of bf16, the hidden layer too.
     Value input = asRows(k, op.getInput());
+    int64_t side = sideOfStacks(typeOf(up), typeOf(input).getDimSize(1));
     PanelProduct first(lowering);
     first.weight = up;
-    first.width = typeOf(down).getShape().drop_back().back();
+    first.pairs = side == 2;
+    first.widened = first.pairs && !typeOf(input).getElementType().isBF16();
+    first.width = side * typeOf(down).getShape().drop_back().back();
     first.gated = op.getGated();
     first.activation = op.getActivation();
     first.limits = GateLimits::of(op);
     first.bias = op.getUpBias();
-    first.order = experts.schedule.tokens(k);
     first.remarkTiles(op, "experts", own);
-    Value hidden = experts.perTask(k, first, input);
+
+    // Slot by slot in sorted order: the hidden layer, then the weighted result.
+    bool inTiles = first.fillsMatrixTiles();
+    ExpertProducts experts{own, makeSchedule(k, op, rowsOfTask(own, inTiles))};
+    if (inTiles)
+      input = experts.rowsInOrder(k, input);
+    else
+      first.order = experts.schedule.tokens(k);
+    Value hidden = experts.perTask(k, first, input,
+                                   first.pairs ? typeOf(input).getElementType()
+                                               : k.b.getF32Type());
     PanelProduct second(lowering);
     second.weight = down;
+    second.pairs = first.pairs;
+    second.widened = first.widened;
     second.bias = op.getDownBias();
     second.width = typeOf(op.getResult()).getShape().back();
     experts.finish(k, op, second, hidden, rewriter);
@@ -344,7 +395,8 @@ struct LowerQuantizedMoE final : OpRewritePattern<QuantizedMoEOp> {
       return rewriter.notifyMatchFailure(op, "panels only");
     KernelBuilder k(rewriter, op.getLoc());
     VectorLowering own = lowering.scheduledFor(op);
-    ExpertProducts experts{own, makeSchedule(k, op, own)};
+    ExpertProducts experts{
+        own, makeSchedule(k, op, rowsOfTask(own, /*inTiles=*/false))};
 
     Value input = asRows(k, op.getInput());
     PanelProduct first(lowering);
@@ -366,7 +418,7 @@ struct LowerQuantizedMoE final : OpRewritePattern<QuantizedMoEOp> {
                             op.getUpBits()};
     first.order = experts.schedule.tokens(k);
     first.remarkTiles(op, "experts", own);
-    Value hidden = experts.perTask(k, first, input);
+    Value hidden = experts.perTask(k, first, input, k.b.getF32Type());
 
     int64_t group = op.getHiddenGroup(), groups = first.width / group;
     auto typed = [&](int64_t width, Type element) {

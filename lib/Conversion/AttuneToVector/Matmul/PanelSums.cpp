@@ -89,7 +89,7 @@ PanelProduct::PanelSums::PanelSums(const PanelProduct &p, KernelBuilder &k,
       allTurns == 0 ? 0
                     : p.depth() * typeOf(p.weight).getShape().back() / allTurns;
   // Lines that are written must come from memory like those that are read.
-  if (p.rowsInMemory && allTurns > 0 && at.whole && !at.origin)
+  if (p.rowsInMemory && !p.part && allTurns > 0 && at.whole && !at.origin)
     for (int64_t i = 0; i < rows; ++i)
       k.prefetchForWriting(tile,
                            p.placeOf(k, outputs, k.add(at.row, k.index(i))));
@@ -239,7 +239,8 @@ PanelProduct::PanelSums::fetchingFor(int64_t number) {
   Fetching fetching;
   fetchAhead(number, fetching);
   fetchStream(number, fetching);
-  if (p.rowsInMemory && allTurns > 0 && at.whole)
+  // What is fetched of a stack are weights.
+  if (p.rowsInMemory && !p.part && allTurns > 0 && at.whole)
     fetchRows(number, fetching);
   return fetching;
 }
@@ -279,10 +280,11 @@ KernelBuilder::Values PanelProduct::PanelSums::sum(int64_t number) {
   auto pairsAt = [&](KernelBuilder &k, Value step, int64_t lane, int64_t each) {
     if (lane == 0)
       fetch(k, step);
-    Value at = k.index(2 * (lane % p.panelLanes()));
-    return loadPairs(k, p.weight,
-                     {stored[lane / p.panelLanes()], k.add(from, step), at},
-                     each);
+    SmallVector<Value> at = {stored[lane / p.panelLanes()], k.add(from, step),
+                             k.index(2 * (lane % p.panelLanes()))};
+    if (p.part)
+      at.insert(at.begin(), p.part);
+    return loadPairs(k, p.weight, at, each);
   };
   if (p.widened)
     return emitWidenedMicrokernel(

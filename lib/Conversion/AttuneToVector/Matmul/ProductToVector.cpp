@@ -57,9 +57,8 @@ PanelProduct::PanelProduct(KernelBuilder &k, PackedProductOp op,
   }
   part = op.getMatrix();
   order = op.getOrder();
-  // Rows in an order are not one piece of memory, and what is fetched of a
-  // stack are weights.
-  if (part || order)
+  // Rows in an order are not one piece of memory.
+  if (order)
     input = reading(op.getInput());
   else
     readFrom(op.getInput());

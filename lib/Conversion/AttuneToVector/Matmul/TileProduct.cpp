@@ -365,8 +365,10 @@ private:
     Value step = arith::DivUIOp::create(k.b, k.loc, from, k.index(2));
     if (auto known = getConstantIntValue(from))
       step = k.index(*known / 2);
-    return viewOf(k, p.weight, {stored, step, k.index(0)},
-                  {1, depth / 2, 2 * p.panelLanes()});
+    SmallVector<Value> at = {stored, step, k.index(0)};
+    if (p.part)
+      at.insert(at.begin(), p.part);
+    return viewOf(k, p.weight, at, {1, depth / 2, 2 * p.panelLanes()});
   }
 
   /// Rows of bytes against a panel, group by group: sums of a group come from a
@@ -601,7 +603,7 @@ bool PanelProduct::fillsMatrixTiles() const {
   if (matrixRows == 0)
     return false;
   if (bytes)
-    return matrixQuads &&
+    return matrixQuads && !part &&
            bytes->fillMatrixTiles(bytes->columnsOfQuad() * depth(), lanes());
   return pairs && !widened && attune::fillsMatrixTiles(2 * depth(), lanes());
 }
