@@ -7,11 +7,15 @@
 
 #include "Nccl.h"
 
+#include "../MutexLock.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <vector>
 
 namespace attune::runtime {
@@ -19,6 +23,12 @@ namespace attune::runtime {
 static constexpr int typeFloat = 7, operationSum = 0;
 /// As of two ranks on one GPU.
 static constexpr int invalidUsage = 5;
+
+static std::string secondsOf(const Mesh &mesh) {
+  char seconds[40];
+  std::snprintf(seconds, sizeof seconds, "%g", mesh.patience());
+  return seconds;
+}
 
 std::unique_ptr<Nccl> Nccl::load(Mesh &mesh, Error &error) {
   std::unique_ptr<Nccl> nccl(new Nccl(mesh));
@@ -82,6 +92,66 @@ bool Nccl::failed(Result result, const char *function, Error &error) const {
   return true;
 }
 
+namespace {
+/// Ends all ranks if it lives longer than they are told to wait: NCCL itself
+/// waits without an end for GPUs that do not come.
+class Patience {
+public:
+  explicit Patience(Mesh &mesh) : mesh(mesh) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    isWatching = mesh.patience() > 0 &&
+                 pthread_create(&thread, nullptr, watch, this) == 0;
+  }
+  ~Patience() {
+    if (isWatching) {
+      {
+        MutexLock lock(mutex);
+        isOver = true;
+        pthread_cond_signal(&changed);
+      }
+      pthread_join(thread, nullptr);
+    }
+    pthread_cond_destroy(&changed);
+  }
+  Patience(const Patience &) = delete;
+  Patience &operator=(const Patience &) = delete;
+
+private:
+  static void *watch(void *self) {
+    static_cast<Patience *>(self)->wait();
+    return nullptr;
+  }
+
+  void wait() {
+    timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    double seconds =
+        double(end.tv_sec) + double(end.tv_nsec) * 1e-9 + mesh.patience();
+    end.tv_sec = time_t(seconds);
+    end.tv_nsec = long((seconds - double(end.tv_sec)) * 1e9);
+    MutexLock lock(mutex);
+    int result = 0;
+    while (!isOver && result == 0)
+      result = pthread_cond_timedwait(&changed, &mutex, &end);
+    if (!isOver)
+      mesh.abort("has waited " + secondsOf(mesh) +
+                     " s for the GPUs of all ranks to find each other "
+                     "(--rank-timeout)",
+                 ExitResourceLimit);
+  }
+
+  Mesh &mesh;
+  pthread_t thread = {};
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t changed;
+  bool isWatching = false, isOver = false;
+};
+} // namespace
+
 bool Nccl::join(Error &error) {
   struct {
     UniqueId id;
@@ -92,6 +162,7 @@ bool Nccl::join(Error &error) {
   mesh.broadcast(&first, sizeof first);
   if (mesh.rank() != 0 && first.result != 0)
     return error.set(ExitInternalError, "rank 0 could not start NCCL");
+  Patience patience(mesh);
   return !failed(first.result, "ncclGetUniqueId", error) &&
          !failed(initRank(&communicator, mesh.size(), first.id, mesh.rank()),
                  "ncclCommInitRank", error);
@@ -121,10 +192,8 @@ bool Nccl::check(double waited, Error &error) {
     return false;
   if (mesh.patience() <= 0 || waited < mesh.patience())
     return true;
-  char seconds[40];
-  std::snprintf(seconds, sizeof seconds, "%g", mesh.patience());
   return error.set(ExitResourceLimit,
-                   "has waited " + std::string(seconds) +
+                   "has waited " + secondsOf(mesh) +
                        " s for the GPU and what others send it "
                        "(--rank-timeout)");
 }

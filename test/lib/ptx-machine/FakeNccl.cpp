@@ -16,6 +16,7 @@
 //
 //   FAKE_NCCL_FAIL      the name of a function that fails
 //   FAKE_NCCL_LOST      1: another rank is lost, as is found out later
+//   FAKE_NCCL_AWAY      1: this rank does not come to the others
 //   FAKE_NCCL_VERSION   the version, as in 22105 (that one)
 //
 //===----------------------------------------------------------------------===//
@@ -201,6 +202,8 @@ Result ncclCommInitRank(Communicator **made, int ranks, UniqueId id, int rank) {
     return SystemError;
   std::unique_ptr<Communicator> own(new Communicator{rank, ranks, board, {}});
   getDevice(&board->devices[rank]);
+  while (isSet("FAKE_NCCL_AWAY"))
+    pause();
   own->wait();
   if (rank == 0)
     unlink(id.bytes);
