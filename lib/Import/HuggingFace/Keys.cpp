@@ -27,9 +27,11 @@ std::vector<std::string> namesIn(std::string_view list) {
 
 const std::vector<ClassKeys> &classKeys() {
   static const std::vector<ClassKeys> all = [] {
-    std::vector<ClassKeys> keys = keysOfDecoders();
-    std::vector<ClassKeys> others = keysOfEncoders();
-    keys.insert(keys.end(), others.begin(), others.end());
+    std::vector<ClassKeys> keys = keysOfDecodersAToI();
+    for (auto *more : {keysOfDecodersJToZ, keysOfEncoders}) {
+      std::vector<ClassKeys> others = more();
+      keys.insert(keys.end(), others.begin(), others.end());
+    }
     return keys;
   }();
   return all;

@@ -49,7 +49,8 @@ struct ClassKeys {
 
 const std::vector<KeyMeaning> &keyMeanings();
 /// Those of decoders, those of encoders and of pairs of both, and all of them.
-std::vector<ClassKeys> keysOfDecoders();
+std::vector<ClassKeys> keysOfDecodersAToI();
+std::vector<ClassKeys> keysOfDecodersJToZ();
 std::vector<ClassKeys> keysOfEncoders();
 const std::vector<ClassKeys> &classKeys();
 
