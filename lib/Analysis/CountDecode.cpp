@@ -60,6 +60,14 @@ void Counter::countDecode(const Attention &attention, double repeat) {
     keys = std::min(keys, static_cast<double>(*attention.window));
   double channels = static_cast<double>(attention.headDim + attention.valueDim);
   if (const auto &latent = attention.latent) {
+    if (const auto &index = latent->index) {
+      double channels = static_cast<double>(index->headDim);
+      decode.flops += repeat * 2 * here.batch *
+                      static_cast<double>(index->heads) * keys * channels;
+      decode.bytes +=
+          repeat * here.batch * keys * channels * sizeOf(model.dtype);
+      keys = std::min(keys, static_cast<double>(index->top));
+    }
     double row =
         static_cast<double>(latent->rank + attention.headDim - latent->nopeDim);
     decode.flops += repeat * 2 * here.batch *

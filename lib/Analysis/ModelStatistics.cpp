@@ -128,41 +128,6 @@ PartStatistics &Counter::part(const std::string &name) {
   return current.parts.back();
 }
 
-/// Counts latent attention as it is computed: queries go into the space of the
-/// cached rows and results come out of it, so scores cost the rank and not the
-/// heads' own width.
-void Counter::countLatent(const std::string &prefix, const Attention &attention,
-                          int64_t width) {
-  const Latent &latent = *attention.latent;
-  double heads = static_cast<double>(attention.heads);
-  double headDim = static_cast<double>(attention.headDim);
-  double valueDim = static_cast<double>(attention.valueDim);
-  double channels = static_cast<double>(width);
-  double rank = static_cast<double>(latent.rank);
-  double nope = static_cast<double>(latent.nopeDim);
-  double row = rank + headDim - nope;
-  double queryRank = static_cast<double>(latent.queryRank);
-  if (latent.queryRank) {
-    addFlops(prefix + "q_a", 2 * tokens() * channels * queryRank);
-    addFlops(prefix + "q_b", 2 * tokens() * queryRank * heads * headDim);
-  } else {
-    addFlops(prefix + "qkv", 2 * tokens() * channels * heads * headDim);
-  }
-  addFlops(prefix + "kv_a", 2 * tokens() * channels * row);
-  addFlops(prefix + "kv_b", 2 * tokens() * heads * rank * (nope + valueDim));
-  double pairs =
-      here.batch * heads * visiblePairs(attention, here.tokens, here.tokens);
-  addFlops(prefix + "scores", 2 * pairs * (row + rank));
-  addFlops(prefix + "o", 2 * tokens() * heads * valueDim * channels);
-  current.scoreBytes =
-      std::max(current.scoreBytes, here.batch * heads * here.tokens *
-                                       here.tokens * sizeOf(model.dtype));
-  if (attention.causal != Causal::None)
-    current.cacheBytes += static_cast<double>(current.repeat) * here.batch *
-                          cachedTokens(attention) * row * sizeOf(model.dtype);
-  alive(tokens() * (2 * channels + heads * (headDim + row + rank) + row));
-}
-
 void Counter::countAttention(const std::string &prefix,
                              const Attention &attention, int64_t width) {
   if (attention.latent)

@@ -21,31 +21,31 @@ namespace attune {
 
 namespace {
 
-/// The outermost scf.for around `op` if nothing but scf.for is around it up to
-/// the function.
-scf::ForOp outermostLoop(Operation *op) {
-  scf::ForOp outermost;
+/// The outermost scf.for or scf.if around `op` if there is nothing else around
+/// it up to the function.
+Operation *outermostAround(Operation *op) {
+  Operation *outermost = nullptr;
   for (Operation *parent = op->getParentOp(); !isa<func::FuncOp>(parent);
        parent = parent->getParentOp()) {
-    auto loop = dyn_cast<scf::ForOp>(parent);
-    if (!loop)
-      return {};
-    outermost = loop;
+    if (!isa<scf::ForOp, scf::IfOp>(parent))
+      return nullptr;
+    outermost = parent;
   }
   return outermost;
 }
 
-/// Moves what computes `value` in front of `loop`, or says that it cannot.
-bool moveBefore(Value value, scf::ForOp loop) {
-  if (loop.isDefinedOutsideOfLoop(value))
+/// Moves what computes `value` in front of `around`, or says that it cannot. A
+/// size divides by what is never zero, whether the branch is taken or not.
+bool moveBefore(Value value, Operation *around) {
+  if (!around->isAncestor(value.getParentBlock()->getParentOp()))
     return true;
   Operation *op = value.getDefiningOp();
   if (!op || !isMemoryEffectFree(op) || op->getNumRegions() != 0)
     return false;
   if (!llvm::all_of(op->getOperands(),
-                    [&](Value operand) { return moveBefore(operand, loop); }))
+                    [&](Value operand) { return moveBefore(operand, around); }))
     return false;
-  op->moveBefore(loop);
+  op->moveBefore(around);
   return true;
 }
 
@@ -56,14 +56,14 @@ struct HoistBuffers final : impl::HoistBuffersBase<HoistBuffers> {
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       SmallVector<memref::AllocOp> allocs;
       func.walk([&](memref::AllocOp alloc) {
-        if (outermostLoop(alloc))
+        if (outermostAround(alloc))
           allocs.push_back(alloc);
       });
       if (allocs.empty())
         continue;
       BufferViewFlowAnalysis aliases(func);
       for (memref::AllocOp alloc : allocs) {
-        scf::ForOp loop = outermostLoop(alloc);
+        Operation *around = outermostAround(alloc);
         bool handedOn =
             llvm::any_of(aliases.resolve(alloc.getMemref()), [](Value alias) {
               return llvm::any_of(alias.getUsers(), [](Operation *user) {
@@ -72,10 +72,10 @@ struct HoistBuffers final : impl::HoistBuffersBase<HoistBuffers> {
               });
             });
         if (handedOn || !llvm::all_of(alloc.getDynamicSizes(), [&](Value size) {
-              return moveBefore(size, loop);
+              return moveBefore(size, around);
             }))
           continue;
-        alloc->moveBefore(loop);
+        alloc->moveBefore(around);
         ++numHoisted;
       }
     }

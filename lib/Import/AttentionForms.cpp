@@ -9,6 +9,7 @@
 // sequences: the inputs that they add to an entry, and the ops that they
 // become.
 
+#include "Elements.h"
 #include "EntryImporter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -21,6 +22,17 @@ using namespace attune;
 
 static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
+}
+
+/// Whether the pattern has the block of these numbers.
+static Value inPattern(Elements &e, const spec::BlockSparse &sparse, Value row,
+                       Value column) {
+  Value near = e.both(e.atMost(column, e.add(row, e.index(sparse.local))),
+                      e.atMost(row, e.add(column, e.index(sparse.local))));
+  if (sparse.global == 0)
+    return near;
+  Value first = e.index(sparse.global);
+  return e.either(near, e.either(e.less(row, first), e.less(column, first)));
 }
 
 void attune::forEachAttention(
@@ -42,82 +54,6 @@ void attune::forEachAttention(
       visitBlock(block);
   }
 }
-
-namespace {
-/// Makes tensors element by element.
-struct Elements {
-  OpBuilder &b;
-  Location loc;
-
-  Value index(int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); }
-  Value dim(Value tensor, int64_t i) {
-    return b.createOrFold<tensor::DimOp>(loc, tensor, index(i));
-  }
-  Value add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
-  Value sub(Value x, Value y) { return arith::SubIOp::create(b, loc, x, y); }
-  Value div(Value x, int64_t y) {
-    return arith::DivUIOp::create(b, loc, x, index(y));
-  }
-  Value ceilDiv(Value x, int64_t y) { return div(add(x, index(y - 1)), y); }
-  Value both(Value x, Value y) { return arith::AndIOp::create(b, loc, x, y); }
-  Value either(Value x, Value y) { return arith::OrIOp::create(b, loc, x, y); }
-  Value less(Value x, Value y) {
-    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
-  }
-  Value atMost(Value x, Value y) {
-    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, x, y);
-  }
-  Value extract(Value tensor, ValueRange at) {
-    return tensor::ExtractOp::create(b, loc, tensor, at);
-  }
-
-  /// A tensor of `sizes` whose elements `body` computes from their indices.
-  Value generate(ArrayRef<OpFoldResult> sizes, Type element,
-                 llvm::function_ref<Value(ValueRange)> body) {
-    Value out = tensor::EmptyOp::create(b, loc, sizes, element);
-    auto rank = static_cast<unsigned>(sizes.size());
-    auto op = linalg::GenericOp::create(
-        b, loc, out.getType(), ValueRange{}, out,
-        b.getMultiDimIdentityMap(rank),
-        SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel),
-        [&](OpBuilder &inner, Location at, ValueRange) {
-          OpBuilder::InsertionGuard guard(b);
-          b.setInsertionPointToEnd(inner.getInsertionBlock());
-          SmallVector<Value> indices;
-          for (unsigned i = 0; i < rank; ++i)
-            indices.push_back(linalg::IndexOp::create(b, at, i));
-          linalg::YieldOp::create(b, at, body(indices));
-        });
-    return op.getResult(0);
-  }
-
-  /// Whether the pattern has the block of these numbers.
-  Value inPattern(const spec::BlockSparse &sparse, Value row, Value column) {
-    Value near = both(atMost(column, add(row, index(sparse.local))),
-                      atMost(row, add(column, index(sparse.local))));
-    if (sparse.global == 0)
-      return near;
-    Value first = index(sparse.global);
-    return either(near, either(less(row, first), less(column, first)));
-  }
-
-  /// Whether the mask, if any, and the lengths, if any, show a key.
-  Value shown(Value mask, Value lengths, Value batch, Value key) {
-    Value seen;
-    if (mask) {
-      Value row = typeOf(mask).getDimSize(0) == 1 ? index(0) : batch;
-      seen = extract(mask, {row, index(0), index(0), key});
-    }
-    if (lengths) {
-      Value length = arith::IndexCastOp::create(b, loc, b.getIndexType(),
-                                                extract(lengths, batch));
-      Value within = less(key, length);
-      seen = seen ? both(seen, within) : within;
-    }
-    return seen;
-  }
-};
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Inputs
@@ -212,7 +148,7 @@ static Value blockPattern(OpBuilder &builder, Location loc,
   return e.generate({one, one, e.ceilDiv(queries, sparse.block),
                      e.ceilDiv(keys, sparse.block)},
                     builder.getI1Type(), [&](ValueRange at) {
-                      return e.inPattern(sparse, at[2], at[3]);
+                      return inPattern(e, sparse, at[2], at[3]);
                     });
 }
 
@@ -246,7 +182,7 @@ LogicalResult EntryImporter::fillForms(const spec::Attention &attention,
   scope.mask = e.generate(
       {one, one, tokens, length}, builder.getI1Type(), [&](ValueRange i) {
         Value row = e.div(e.add(past, i[2]), sparse->block);
-        return e.inPattern(*sparse, row, e.div(i[3], sparse->block));
+        return inPattern(e, *sparse, row, e.div(i[3], sparse->block));
       });
   return success();
 }

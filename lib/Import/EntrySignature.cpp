@@ -323,14 +323,25 @@ static SmallVector<CacheRole> cachesOf(const spec::Attention &attention,
   if (ring)
     capacity += "_" + std::to_string(ring);
   spec::Dim rows = {-1, capacity}, heads = fixed(attention.kvHeads);
-  if (const auto &latent = attention.latent)
-    return {{0,
-             "latent",
-             repeat,
-             {fixed(1), rows, fixed(latent->rank + keyDim - latent->nopeDim)},
-             true,
-             false,
-             ring}};
+  if (const auto &latent = attention.latent) {
+    int64_t width = latent->rank + keyDim - latent->nopeDim;
+    SmallVector<CacheRole> roles = {{0,
+                                     "latent",
+                                     repeat,
+                                     {fixed(1), rows, fixed(width)},
+                                     true,
+                                     false,
+                                     ring}};
+    if (const auto &index = latent->index)
+      roles.push_back({1,
+                       "index",
+                       repeat,
+                       {fixed(1), rows, fixed(index->headDim)},
+                       true,
+                       false,
+                       ring});
+    return roles;
+  }
   if (attention.linear && attention.linear->fading)
     return {{0,
              "sums",

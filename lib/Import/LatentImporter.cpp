@@ -121,27 +121,24 @@ Value LayerImporter::turnedChannels(const spec::Attention &attention,
                               : RotaryPairing::Half);
 }
 
+Value LayerImporter::queryInput(const spec::Attention &attention,
+                                const std::string &prefix, Value input) {
+  const spec::Latent &latent = *attention.latent;
+  if (!latent.queryRank)
+    return input;
+  Location at = loc(attention.location);
+  Value low = stateProjection(at, prefix + "q_a", input, latent.queryRank,
+                              attention.qkvBias);
+  return low ? norm(latent.norm, prefix + "q_norm.", low) : Value();
+}
+
 /// Queries of all heads in the space of cached rows: [rank | turned].
 Value LayerImporter::latentQueries(const spec::Attention &attention,
                                    const std::string &prefix, Value input) {
   const spec::Latent &latent = *attention.latent;
   Location at = loc(attention.location);
   int64_t rows = attention.heads * attention.headDim;
-  std::string last = "q";
-  if (latent.queryRank) {
-    Value matrix = weight(at, prefix + "q_a.weight", latent.queryRank,
-                          typeOf(input).getShape().back());
-    Value bias;
-    if (attention.qkvBias)
-      bias = weight(at, prefix + "q_a.bias", latent.queryRank, 0);
-    if (!matrix || (attention.qkvBias && !bias))
-      return {};
-    input = projectTo(builder, at, input, matrix, bias, latent.queryRank);
-    input = norm(latent.norm, prefix + "q_norm.", input);
-    if (!input)
-      return {};
-    last = "q_b";
-  }
+  std::string last = latent.queryRank ? "q_b" : "q";
   Value matrix = weight(at, prefix + last + ".weight", rows,
                         typeOf(input).getShape().back());
   if (!matrix)
@@ -194,7 +191,10 @@ Value LayerImporter::latentAttention(const spec::Attention &attention,
   Location at = loc(attention.location);
   std::string role = prefix.str();
   AttentionOperands operands;
-  operands.query = latentQueries(attention, role, input);
+  Value low = queryInput(attention, role, input);
+  if (!low)
+    return {};
+  operands.query = latentQueries(attention, role, low);
   operands.key = latentRows(attention, role, input);
   if (!operands.query || !operands.key)
     return {};
@@ -204,10 +204,15 @@ Value LayerImporter::latentAttention(const spec::Attention &attention,
   operands.mask = scope.mask;
   operands.lengths = scope.lengths;
   operands.blocks = scope.blocks;
-  Value sums = buildAttention(builder, at, attention, operands,
-                              /*decoding=*/bool(scope.keyCache), scope.maps,
-                              /*cross=*/false, scope.index)
-                   .first;
+  Value sums =
+      latent.index
+          ? indexedAttention(attention, role, input, low, operands)
+          : buildAttention(builder, at, attention, operands,
+                           /*decoding=*/bool(scope.keyCache), scope.maps,
+                           /*cross=*/false, scope.index)
+                .first;
+  if (!sums)
+    return {};
   Value outOf = perHead(attention, role, /*values=*/true);
   int64_t merged = attention.heads * attention.valueDim;
   Value matrix = weight(at, role + "o.weight", width, merged);

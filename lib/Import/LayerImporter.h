@@ -85,7 +85,8 @@ struct LayerScope {
   /// has; null: that is all repeats.
   mlir::Value cacheIndex;
   /// Decoding: replaced by their successors. Latent attention has but one, and
-  /// so have the sums of linear attention.
+  /// so have the sums of linear attention. The other one is for an index's
+  /// keys.
   mlir::Value keyCache, valueCache;
   /// The same of a state space, a delta rule or a short convolution: the last
   /// inputs of the convolution, and the states. Of time mixing, the last token
@@ -134,6 +135,15 @@ mlir::Value readCache(mlir::OpBuilder &builder, mlir::Location loc,
 struct AttentionOperands {
   mlir::Value query, key, value;
   mlir::Value mask, bias, diagonals, slopes, sinks, lengths, blocks;
+};
+
+/// What chooses the keys of latent attention.
+struct IndexOperands {
+  mlir::Value queries; ///< [batch, small heads, tokens, channels]
+  mlir::Value keys;    ///< [batch, 1, keys, channels]
+  mlir::Value shares;  ///< [batch, tokens, small heads]
+  mlir::Value mask, lengths;
+  bool causal = true; ///< the last query is the last key's
 };
 
 /// The chain of similarity, masking, softmax and weighing. If the log-sum-exp
@@ -376,8 +386,26 @@ private:
   mlir::Value latentAttention(const spec::Attention &attention,
                               llvm::StringRef prefix, mlir::Value input,
                               int64_t width, mlir::Value residual);
+  /// The input that queries are made of, compressed if there is a rank.
+  mlir::Value queryInput(const spec::Attention &attention,
+                         const std::string &prefix, mlir::Value input);
   mlir::Value latentQueries(const spec::Attention &attention,
-                            const std::string &prefix, mlir::Value input);
+                            const std::string &prefix, mlir::Value low);
+  /// Queries, keys and shares of an index; false after an error.
+  bool indexOperands(const spec::Attention &attention,
+                     const std::string &prefix, mlir::Value input,
+                     mlir::Value low, IndexOperands &into);
+  mlir::Value chosenAttention(const spec::Attention &attention,
+                              const IndexOperands &from,
+                              const AttentionOperands &operands,
+                              mlir::RankedTensorType type,
+                              llvm::ArrayRef<mlir::OpFoldResult> sizes);
+  /// Latent attention to the keys that an index chooses. `low` is what queries
+  /// are made of.
+  mlir::Value indexedAttention(const spec::Attention &attention,
+                               const std::string &prefix, mlir::Value input,
+                               mlir::Value low,
+                               const AttentionOperands &operands);
   mlir::Value turnedChannels(const spec::Attention &attention,
                              mlir::Value channels);
   mlir::Value latentRows(const spec::Attention &attention,

@@ -76,6 +76,16 @@ static Json print(const Rope &rope, int64_t headDim) {
   return json;
 }
 
+static Json print(const KeyIndex &index) {
+  Json json = Json::object();
+  json["heads"] = index.heads;
+  json["head_dim"] = index.headDim;
+  json["top"] = index.top;
+  flag(json, "interleaved", index.interleaved);
+  json["norm"] = print(index.norm, /*withKind=*/true);
+  return json;
+}
+
 static Json print(const Latent &latent, const Attention &attention) {
   Json json = Json::object();
   json["rank"] = latent.rank;
@@ -84,6 +94,8 @@ static Json print(const Latent &latent, const Attention &attention) {
   if (!attention.rope)
     json["shared"] = attention.headDim - latent.nopeDim;
   json["norm"] = print(latent.norm, /*withKind=*/true);
+  if (latent.index)
+    json["index"] = print(*latent.index);
   return json;
 }
 

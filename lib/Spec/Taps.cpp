@@ -14,7 +14,9 @@
 namespace attune::spec {
 
 /// Sums of features have none.
-static bool hasWeights(const Attention &attention) { return !attention.linear; }
+static bool hasWeights(const Attention &attention) {
+  return !attention.linear && !(attention.latent && attention.latent->index);
+}
 
 std::optional<int64_t> columnsOf(const Attention &attention) {
   if (attention.sequenceRank)

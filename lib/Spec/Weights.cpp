@@ -108,6 +108,13 @@ public:
     norm(prefix + "kv_norm.", latent.norm, latent.rank);
     projection(prefix + "kv_b.", op.heads * (latent.nopeDim + op.valueDim),
                latent.rank, false);
+    if (const auto &index = latent.index) {
+      projection(prefix + "index.q.", index->heads * index->headDim,
+                 latent.queryRank, false);
+      projection(prefix + "index.k.", index->headDim, width, false);
+      norm(prefix + "index.k_norm.", index->norm, index->headDim);
+      projection(prefix + "index.shares.", index->heads, width, false);
+    }
     projection(prefix + "o.", width, op.heads * op.valueDim, op.outBias);
   }
 

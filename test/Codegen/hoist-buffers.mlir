@@ -20,6 +20,30 @@ func.func @hoisted(%n: index, %x: memref<?xf32>) {
   return
 }
 
+// Branches have theirs ahead of them, too, and of a loop around them.
+// CHECK-LABEL: @branches(
+// CHECK:         %[[N:.+]] = arith.muli
+// CHECK-NEXT:    memref.alloc(%[[N]])
+// CHECK-NEXT:    memref.alloc()
+// CHECK-NEXT:    scf.for
+// CHECK-NOT:     memref.alloc
+func.func @branches(%n: index, %which: i1, %x: memref<?xf32>) {
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  scf.for %i = %0 to %n step %1 {
+    scf.if %which {
+      %size = arith.muli %n, %n : index
+      %a = memref.alloc(%size) : memref<?xf32>
+      linalg.copy ins(%x : memref<?xf32>) outs(%a : memref<?xf32>)
+    } else {
+      %f = arith.constant 0.0 : f32
+      %b = memref.alloc() : memref<4xf32>
+      linalg.fill ins(%f : f32) outs(%b : memref<4xf32>)
+    }
+  }
+  return
+}
+
 // Threads of a parallel loop have buffers of their own.
 // CHECK-LABEL: @parallel(
 // CHECK:         scf.forall

@@ -31,6 +31,7 @@ from decoder_memories import (falcon_h1, falcon_h1_norms, kimi_linear, minimax,
 from decoder_mixtures import (ernie4_5_moe, glm4_moe, gpt_oss, granitemoe,
                               granitemoe_shared, hunyuan_moe, minimax_m2)
 from decoder_gemma3n import gemma3n, gemma3n_other
+from decoder_index import deepseek_v32
 from decoder_rwkv import rwkv7, rwkv7_wide
 from decoder_relatives import arcee, llama4, mimo, ministral3, nemotron
 
@@ -681,7 +682,7 @@ CASES = {function.__name__: function for function in (
 # Those that have tests of their own.
 OTHERS = {function.__name__: function for function in (
     arcee, nemotron, mimo, ministral3, llama4, lfm2, lfm2_moe, nemotron_h, jamba, qwen3_next, qwen3_5,
-    falcon_h1, falcon_h1_norms, kimi_linear, minimax, minimax_text, qwen3_5_moe, qwen3_5_moe_apart, granite4, granite4_experts, mamba2_alone, granitemoe_shared, hunyuan_moe, rwkv7, rwkv7_wide, gemma3n, gemma3n_other)}
+    falcon_h1, falcon_h1_norms, kimi_linear, minimax, minimax_text, qwen3_5_moe, qwen3_5_moe_apart, granite4, granite4_experts, mamba2_alone, granitemoe_shared, hunyuan_moe, rwkv7, rwkv7_wide, gemma3n, gemma3n_other, deepseek_v32)}
 
 
 def run(folder, texts):

@@ -30,6 +30,7 @@ import sys
 import zlib
 
 import reference_forms
+import reference_latent
 import reference_recurrent
 import reference_signals
 import tensors
@@ -237,39 +238,6 @@ class Layer:
                       for p, q, f in zip(result, given, factors)]
         return result
 
-    def latent(self, rows, options, role):
-        """Queries, keys and values of each head, all written out."""
-        number, latent = self.model.number, options["latent"]
-        heads, dim = number(options["heads"]), number(options["head_dim"])
-        value_dim = number(options.get("value_dim", dim))
-        turned, rank = number(options["rope"]["channels"]), number(latent["rank"])
-        plain, norm = dim - turned, latent.get("norm", {})
-        bias = options.get("bias", False)
-        bias = bias if isinstance(bias, bool) else bias.get("qkv", False)
-        if "query_rank" in latent:
-            low = self.linear(rows, role + "q_a.", number(latent["query_rank"]), bias)
-            low = self.norm(low, norm, role + "q_norm.", "rms_norm")
-            flat = self.linear(low, role + "q_b.", heads * dim, False)
-        else:
-            flat = self.linear(rows, role + "q.", heads * dim, False)
-        both = self.linear(rows, role + "kv_a.", rank + turned, bias)
-        low = self.norm([r[:rank] for r in both], norm, role + "kv_norm.", "rms_norm")
-        wide = self.linear(low, role + "kv_b.", heads * (plain + value_dim), False)
-
-        def turn(head, t):
-            return self.rotate(head, options["rope"], t, turned, len(rows))
-        query, key, value = [], [], []
-        for t in range(len(rows)):
-            shared = turn(both[t][rank:], t)
-            query.append([flat[t][h * dim:h * dim + plain] +
-                          turn(flat[t][h * dim + plain:(h + 1) * dim], t)
-                          for h in range(heads)])
-            each = [wide[t][h * (plain + value_dim):(h + 1) * (plain + value_dim)]
-                    for h in range(heads)]
-            key.append([e[:plain] + shared for e in each])
-            value.append([e[plain:] for e in each])
-        return query, key, value
-
     def rotate(self, head, rope, position, width, length):
         channels = self.model.number(rope.get("channels", width))
         half, result = channels // 2, list(head)
@@ -319,7 +287,7 @@ class Layer:
             return [[row[h * size:(h + 1) * size] for h in range(count)]
                     for row in flat]
         if "latent" in options:
-            query, key, value = self.latent(rows, options, role)
+            query, key, value = reference_latent.heads(self, rows, options, role)
         else:
             query = project("q", rows, heads, dim)
             key = project("k", source, groups, dim)
@@ -367,6 +335,7 @@ class Layer:
         shift = 0 if causal == "top_left" else len(key) - len(rows)
         more = (reference_forms.positions(self, query, key, options, role, width)
                 if "disentangled" in options else lambda h, m, n: 0.0)
+        chosen = reference_latent.chosen(self, rows, options, role, mask)
         result, maps = [], [[] for _ in range(heads)]
         sinks = [None] * heads
         if options.get("sinks"):
@@ -380,6 +349,7 @@ class Layer:
                 scores = []
                 for n in range(len(key)):
                     hidden = causal and n > m + shift
+                    hidden |= chosen is not None and n not in chosen[m]
                     hidden |= bool(window) and n <= m + shift - number(window)
                     hidden |= (bool(window) and not causal
                                and n >= m + shift + number(window))

@@ -202,10 +202,10 @@ def HoistBuffers : Pass<"attune-hoist-buffers", "::mlir::ModuleOp"> {
   let summary = "Buffers of a loop that all threads run stand before it";
   let description = [{
     Needs: bufferized code.
-    Gives: every memref.alloc inside scf.for, but in no parallel loop, moved in
-    front of the outermost such loop, together with what computes its size, if
-    that does not change from iteration to iteration. One buffer then serves all
-    iterations, and all threads see the same one. A buffer that an iteration
+    Gives: every memref.alloc inside scf.for or scf.if, but in no parallel loop,
+    moved in front of the outermost of these, together with what computes its
+    size, if that does not change from iteration to iteration. One buffer then
+    serves all iterations, and all threads see the same one. A buffer that an iteration
     hands to the next one stays where it is, since two of it are alive at once.
     Keeps: values.
 

@@ -9,6 +9,7 @@
 #define ATTUNE_SPEC_SPEC_H
 
 #include "attune/Spec/Alternating.h"
+#include "attune/Spec/Latent.h"
 #include "attune/Spec/RecurrentLayers.h"
 #include "attune/Spec/StateSpaces.h"
 
@@ -92,24 +93,6 @@ struct Rope {
   bool interleaved = false;
   int64_t channels = 0; ///< turned channels per head (even, <= head_dim)
   RopeScaling scaling;
-  SourceLocation location;
-};
-
-/// Latent attention (DeepSeek-V2): keys and values are made of one compressed
-/// row per token, which is all that a cache keeps. Queries and keys are
-/// `nopeDim` channels without positions, then `rope->channels` with (without
-/// `rope` as many as head_dim leaves, which do not turn); those of the keys are
-/// shared by all heads. Roles: "q.weight" [heads*head_dim, D] or,
-/// with `queryRank`, "q_a.weight" [queryRank, D], "q_norm.weight" and
-/// "q_b.weight" [heads*head_dim, queryRank]; "kv_a.weight" [rank + rope, D],
-/// "kv_norm.weight" [rank], "kv_b.weight" [heads*(nope + value_dim), rank],
-/// head by head; "q_a.bias" and "kv_a.bias" with the attention's bias, which
-/// has none for what leaves a compressed space or passes it by.
-struct Latent {
-  int64_t rank = 0;      ///< of keys and values
-  int64_t queryRank = 0; ///< 0: queries are not compressed
-  int64_t nopeDim = 0;   ///< head_dim less the turned channels
-  Norm norm;             ///< of the compressed rows
   SourceLocation location;
 };
 

@@ -27,6 +27,7 @@ std::optional<spec::Model> importCohere2(ImportContext &context);
 std::optional<spec::Model> importDebertaV2(ImportContext &context);
 std::optional<spec::Model> importDeepSeekV2(ImportContext &context);
 std::optional<spec::Model> importDeepSeekV3(ImportContext &context);
+std::optional<spec::Model> importDeepSeekV32(ImportContext &context);
 std::optional<spec::Model> importDeiT(ImportContext &context);
 std::optional<spec::Model> importDinov2(ImportContext &context);
 std::optional<spec::Model> importDistilBert(ImportContext &context);

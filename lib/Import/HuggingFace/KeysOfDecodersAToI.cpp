@@ -86,6 +86,22 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "attention_dropout aux_loss_alpha ep_group ep_size "
        "num_nextn_predict_layers output_router_logits pretraining_tp "
        "qk_head_dim router_aux_loss_coef router_jitter_noise seq_aux"},
+      {"deepseek_v32",
+       "qk_rope_head_dim=64 hidden_size=7168 intermediate_size=18432 "
+       "num_hidden_layers=61 num_attention_heads=128 num_key_value_heads=128 "
+       "vocab_size=129280 max_position_embeddings=163840 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=64 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "mlp_bias=false first_k_dense_replace=3 moe_layer_freq=1 "
+       "kv_lora_rank=512 q_lora_rank=1536 qk_nope_head_dim=128 v_head_dim=128 "
+       "rope_interleave=true attention_bias=false n_routed_experts=256 "
+       "num_experts_per_tok=8 moe_intermediate_size=2048 n_shared_experts "
+       "n_group=8 topk_group=4 norm_topk_prob=true routed_scaling_factor=2.5 "
+       "topk_method=noaux_tc scoring_func=sigmoid index_topk=2048 "
+       "index_n_heads=64 index_head_dim=128 layer_types mlp_layer_types",
+       "attention_dropout aux_loss_alpha ep_group ep_size "
+       "num_nextn_predict_layers output_router_logits pretraining_tp "
+       "qk_head_dim router_aux_loss_coef router_jitter_noise seq_aux"},
       {"ernie4_5",
        "hidden_size=1024 intermediate_size=3072 num_hidden_layers=18 "
        "num_attention_heads=16 num_key_value_heads=2 "

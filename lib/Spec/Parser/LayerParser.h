@@ -79,6 +79,8 @@ private:
                    Known active);
   void parseLatent(const Object &object, const Object &options,
                    Attention &attention);
+  KeyIndex parseKeyIndex(const Object &object, const Object &options,
+                         const Latent &latent, int64_t turned);
   Linear parseLinear(const Object &object);
   bool parseVision(const Object &object, Layer &layer);
   Pool parsePool(const Object &object);

@@ -136,7 +136,38 @@ void LayerParser::parseLatent(const Object &object, const Object &options,
                              " channels of a head; latent attention needs "
                              "fewer 'channels'");
   latent.nopeDim = attention.headDim - turned;
+  if (auto index = options.object("index"))
+    latent.index = parseKeyIndex(object, *index, latent, turned);
   attention.latent = latent;
+}
+
+/// `object` is the attention, of which `turned` channels turn.
+KeyIndex LayerParser::parseKeyIndex(const Object &object, const Object &options,
+                                    const Latent &latent, int64_t turned) {
+  KeyIndex index;
+  index.location = options.getLocation();
+  index.heads = options.integer("heads", std::nullopt).value_or(1);
+  index.headDim = options.integer("head_dim", std::nullopt).value_or(1);
+  index.top = options.integer("top", std::nullopt).value_or(1);
+  index.interleaved = options.boolean("interleaved", false);
+  index.norm.location = index.location;
+  index.norm.eps = 1e-6;
+  if (auto norm = options.object("norm"))
+    index.norm = parseNorm(*norm, std::nullopt, NormKind::LayerNorm);
+  if (!latent.queryRank)
+    options.error("heads", "the index is asked by compressed queries, which "
+                           "need a 'query_rank'");
+  if (!object.has("rope"))
+    options.error("head_dim", "the index turns as the attention does, which "
+                              "has no 'rope'");
+  else if (options.has("head_dim") && index.headDim < turned)
+    options.error("head_dim",
+                  std::to_string(index.headDim) + " is less than the " +
+                      std::to_string(turned) + " channels that turn");
+  for (const char *key : {"window", "softcap", "block_sparse", "lse", "fusion"})
+    if (object.has(key))
+      object.error(key, "is about all keys, of which 'index' leaves some");
+  return index;
 }
 
 } // namespace attune::spec

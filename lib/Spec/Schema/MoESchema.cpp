@@ -83,6 +83,25 @@ const ObjectType &moeType() {
   return type;
 }
 
+const ObjectType &keyIndexType() {
+  static const ObjectType type{
+      "key_index",
+      "Which keys a query of latent attention sees (DeepSeek-V3.2): those with "
+      "the largest sums, over small heads, of a share times relu(q k).",
+      {
+          {"heads", integer(1), "small heads", true},
+          {"head_dim", integer(1), "their channels", true},
+          {"top", integer(1), "keys that a query sees", true},
+          {"interleaved", boolean(),
+           "turned channels are pairs of neighbours; default false"},
+          {"norm", object(normType()),
+           "of the keys of the index; default a layer_norm with eps 1e-6"},
+      },
+      {},
+      {}};
+  return type;
+}
+
 const ObjectType &latentType() {
   static const ObjectType type{
       "latent",
@@ -98,6 +117,8 @@ const ObjectType &latentType() {
            "not turn"},
           {"norm", object(normType()),
            "of compressed rows; default an rms_norm"},
+          {"index", object(keyIndexType()),
+           "which keys a query sees; default all"},
       },
       {},
       {}};

@@ -71,6 +71,7 @@ const ObjectType &normType();
 const ObjectType &moeType();
 const ObjectType &routerType();
 const ObjectType &sharedExpertType();
+const ObjectType &keyIndexType();
 const ObjectType &latentType();
 /// Tables of blocks (BlockSchema.cpp) and of attention (Schema.cpp).
 const ObjectType &ffnType();

@@ -1,4 +1,4 @@
-//===- DeepSeek.cpp - DeepSeek-V2 and DeepSeek-V3 ---------------*- C++ -*-===//
+//===- DeepSeek.cpp - DeepSeek-V2, -V3 and -V3.2 ----------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,6 +7,7 @@
 
 #include "Mixtures.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace attune::hf {
@@ -20,6 +21,7 @@ struct DeepSeekDefaults {
   LlamaDefaults llama;
   int64_t dense = 0;
   ExpertDefaults experts;
+  bool index = false; ///< chooses the keys that a query sees (V3.2)
 };
 } // namespace
 
@@ -85,6 +87,54 @@ static void readSoftmaxRouter(Config &config, Router &router) {
     router.scale = 1;
 }
 
+/// The index of version 3.2. Scores of bytes and the Hadamard transform before
+/// them, which changes no product, are a matter of DeepSeek's kernels.
+static void readIndex(Config &config, LlamaConfig &llama) {
+  KeyIndex index;
+  index.location = config.locate("index_topk");
+  index.heads = config.integer("index_n_heads", 64);
+  index.headDim = config.integer("index_head_dim", 128);
+  index.top = config.integer("index_topk", 2048);
+  index.norm.eps = 1e-6;
+  index.norm.location = index.location;
+  Latent &latent = *llama.block.attention->latent;
+  int64_t turned = llama.block.attention->rope->channels;
+  if (!latent.queryRank)
+    config.error("q_lora_rank", "expected a number; the index is asked by "
+                                "compressed queries");
+  if (index.headDim < turned)
+    config.error("index_head_dim",
+                 "is less than qk_rope_head_dim, " + std::to_string(turned));
+  latent.index = index;
+  llama.tensors.insert(
+      llama.tensors.end(),
+      {{"attention.index.q", "self_attn.indexer.wq_b"},
+       {"attention.index.k", "self_attn.indexer.wk"},
+       {"attention.index.k_norm", "self_attn.indexer.k_norm"},
+       {"attention.index.shares", "self_attn.indexer.weights_proj"}});
+}
+
+/// A list with a word for each layer; null without one or after an error.
+static const Value *readKinds(Config &config, const char *key, int64_t layers,
+                              std::initializer_list<const char *> words) {
+  const Value *list = config.get(key);
+  if (!list)
+    return nullptr;
+  bool good = list->isArray() && list->elements.size() == size_t(layers);
+  std::string expected;
+  for (const char *word : words)
+    expected += (expected.empty() ? "" : " or ") + quote(word);
+  for (size_t i = 0; good && i < list->elements.size(); ++i) {
+    const Value &item = list->elements[i];
+    good = item.isString() &&
+           std::find(words.begin(), words.end(), item.text) != words.end();
+  }
+  if (!good)
+    config.error(key, "expected " + expected + " for each of the " +
+                          std::to_string(layers) + " layers");
+  return good ? list : nullptr;
+}
+
 static std::optional<Model>
 importDeepSeek(ImportContext &context, DeepSeekDefaults defaults,
                void (*readRouter)(Config &, Router &)) {
@@ -107,6 +157,14 @@ importDeepSeek(ImportContext &context, DeepSeekDefaults defaults,
   if (!llama || config.hasErrors())
     return std::nullopt;
   readLatent(config, *llama);
+  const Value *kinds = nullptr;
+  if (defaults.index) {
+    readIndex(config, *llama);
+    readKinds(config, "layer_types", llama->layers,
+              {"deepseek_sparse_attention"});
+    kinds = readKinds(config, "mlp_layer_types", llama->layers,
+                      {"dense", "sparse"});
+  }
   Attention &attention = *llama->block.attention;
   attention.scale *= scoreFactor(config);
   bool sparse = defaults.experts.count || config.peek("n_routed_experts");
@@ -119,6 +177,8 @@ importDeepSeek(ImportContext &context, DeepSeekDefaults defaults,
   for (const TensorName &row : mixtureTensors("shared_experts"))
     llama->tensors.push_back(row);
   return buildMixture(context, *llama, moe, [&](int64_t layer) {
+    if (kinds)
+      return kinds->elements[size_t(layer)].text == "sparse";
     return sparse && layer >= dense && layer % every == 0;
   });
 }
@@ -133,7 +193,8 @@ std::optional<Model> importDeepSeekV2(ImportContext &context) {
   return importDeepSeek(context, defaults, readSoftmaxRouter);
 }
 
-std::optional<Model> importDeepSeekV3(ImportContext &context) {
+/// What the third version and what follows it take for absent keys.
+static DeepSeekDefaults thirdVersion() {
   DeepSeekDefaults defaults;
   defaults.name = "deepseek_v3";
   defaults.llama.width = 7168;
@@ -151,6 +212,18 @@ std::optional<Model> importDeepSeekV3(ImportContext &context) {
   defaults.experts.activeGroups = 4;
   defaults.experts.renormalise = true;
   defaults.experts.scale = 2.5;
+  return defaults;
+}
+
+std::optional<Model> importDeepSeekV3(ImportContext &context) {
+  return importDeepSeek(context, thirdVersion(), readSigmoidRouter);
+}
+
+std::optional<Model> importDeepSeekV32(ImportContext &context) {
+  DeepSeekDefaults defaults = thirdVersion();
+  defaults.name = "deepseek_v32";
+  defaults.llama.length = 163840;
+  defaults.index = true;
   return importDeepSeek(context, defaults, readSigmoidRouter);
 }
 
