@@ -250,7 +250,8 @@ def hunyuan_moe(w, ids):
     """Experts by softmax, whose weights sum to 1, and a shared one of the same
     width; heads are normalised after they turned."""
     config = {**BASE, "model_type": "hunyuan_v1_moe", "num_key_value_heads": 2,
-              "num_experts": 6, "moe_topk": [3, 3]}
+              "num_experts": 6, "moe_topk": [3, 3],
+              "num_shared_expert": [1, 1], "use_mixed_mlp_moe": True}
     x = embed(w, "model.embed_tokens.weight", ids)
     for i in range(2):
         at = f"model.layers.{i}."

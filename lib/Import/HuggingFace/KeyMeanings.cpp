@@ -462,8 +462,9 @@ const std::vector<KeyMeaning> &keyMeanings() {
       {"theta", KeyType::Number, "base of the rotary wavelengths"},
       {"tie_embedding", KeyType::Flag, "the head reads the embedding's table"},
       {"use_expert_bias", KeyType::Flag, "a bias for the choice of experts"},
-      {"use_mixed_mlp_moe", KeyType::Flag,
-       "layers without experts among the others (refused)"},
+      {"num_shared_expert", KeyType::Structure,
+       "experts that every token goes through, for each layer or all (1 "
+       "alone)"},
       {"use_qk_norm", KeyType::Flag, "norms of queries and keys"},
       {"use_qkv_bias", KeyType::Flag, "queries, keys and values have biases"},
       {"use_rms_norm", KeyType::Flag, "norms without means (refused)"},

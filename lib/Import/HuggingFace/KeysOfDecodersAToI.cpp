@@ -363,18 +363,17 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "tie_word_embeddings=false hidden_act=silu head_dim=128 "
        "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
        "rope_scaling attention_bias=false num_experts=1 moe_topk=1 "
-       "moe_intermediate_size "
-       "use_mixed_mlp_moe=false",
+       "moe_intermediate_size num_shared_expert",
        "add_classification_head anyres_pooling_size "
        "anyres_vit_max_image_size anyres_vit_two_views "
-       "attention_dropout cla_share_factor "
+       "attention_dropout attention_head_dim cla_share_factor "
        "class_num dense_list eod_token_id group_limited_greedy "
        "im_end_id im_newline_id im_start_id mask_init_id mlp_bias "
        "moe_drop_tokens moe_random_routing_dropped_token "
        "norm_type num_media_embeds org_vocab_size pad_id "
        "position_embedding_xdrope pretraining_tp sep_token_id "
-       "skip_cls_token text_end_id text_start_id use_cla use_qk_norm "
-       "use_rotary_pos_emb vit_path xdrope_section"},
+       "skip_cls_token text_end_id text_start_id use_cla use_mixed_mlp_moe "
+       "use_qk_norm use_rotary_pos_emb vit_path xdrope_section"},
   };
 }
 

@@ -85,11 +85,14 @@ std::optional<Model> importHunYuanMoE(ImportContext &context) {
   moe.router.renormalise = true;
   moe.shared = SharedExpert{moe.width, /*gate=*/false};
   checkExperts(config, "moe_topk", moe.active, "num_experts", moe.experts);
-  config.mustBeFalse("use_mixed_mlp_moe", "feed-forward layers among those "
-                                          "with experts are not supported");
-  // What the class keeps and does not read.
-  config.ignore({"moe_drop_tokens", "moe_random_routing_dropped_token",
-                 "eod_token_id", "sep_token_id"});
+  if (config.get("num_shared_expert") &&
+      readAlike(config, "num_shared_expert", hunyuan->layers) != 1)
+    config.error("num_shared_expert", "expected 1");
+  // What the class keeps and does not read. The flag says that there is a
+  // shared expert, which the class always has.
+  config.ignore({"use_mixed_mlp_moe", "moe_drop_tokens",
+                 "moe_random_routing_dropped_token", "eod_token_id",
+                 "sep_token_id"});
   if (config.hasErrors())
     return std::nullopt;
   hunyuan->block.ffn.reset();
