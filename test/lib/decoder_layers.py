@@ -247,7 +247,7 @@ def take_options(words):
 def is_refusal(error):
     """Whether a cut among ranks was refused, and where that stands said."""
     return bool(FLAGS) and re.match(
-        r"\S*config\.json:\d+:\d+: error: .*(ranks|equal parts)", error) is not None
+        r"\S*config\.json:\d+:\d+: error: .*(ranks|--mesh=)", error) is not None
 
 
 def program(folder, *words):

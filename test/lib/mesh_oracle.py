@@ -18,7 +18,7 @@ import sys
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                      "oracle_table.py")
 # What is refused, and why.
-REFUSED = ("equal parts", "some would have none", "cannot have copies of",
+REFUSED = ("some have more heads", "some would have none", "cannot have copies of",
            "cannot share its keys", "keys ranks could share")
 
 
