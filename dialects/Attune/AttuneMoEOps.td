@@ -97,8 +97,8 @@ def Attune_MoEOp : Attune_Op<"moe", [Pure, Attune_Reify,
     `act(min(gate, c))` by `max(min(up, c), -c) + o`; without `limit` nothing is
     cut off.
 
-    The hidden layer stays in f32, but on a GPU that is given bf16 to multiply
-    by bf16 it is that as well; the sum runs over `a` in order and rounds once,
+    The hidden layer stays in f32, but where bf16 is multiplied by bf16 (on a
+    GPU, and with panels in pairs) it is that as well; the sum runs over `a` in order and rounds once,
     at the end. Work and weights read are those of the experts that are named;
     `experts[t, a]` of E or more (another rank's) add nothing, on a CPU alone.
 
@@ -106,7 +106,8 @@ def Attune_MoEOp : Attune_Op<"moe", [Pure, Attune_Reify,
     biases: OpenAI (2025), "gpt-oss-120b & gpt-oss-20b Model Card".
 
     Verifier rules (tests: `invalid-moe.mlir`, one case per label):
-    - M1: up is [E, H, D] (gated: [E, 2H, D]) and down [E, Dout, H], or panels.
+    - M1: up is [E, H, D] (gated: [E, 2H, D]) and down [E, Dout, H], or panels,
+      both in pairs or neither.
     - M2: experts and weights are both [..., A], with the input's tokens.
     - M3: residual has the result's type.
     - M4: up and down have equally many experts.

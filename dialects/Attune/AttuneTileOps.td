@@ -381,8 +381,8 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
       missing only where X is known to be no more than one tile.
     - M8: `rest` has rows of K elements of the same type.
     - M9: a stack comes with `matrix`, and all of its operands are stacks; it is
-      not in pairs, not in parts, not normalised by `rms_eps`, and has no `rest`.
-      The same holds for rows in an order.
+      not in parts, not normalised by `rms_eps`, and has no `rest`. The same
+      holds for rows in an order.
     - M10: limit, which is positive, and up_offset belong to a gated product.
     - M11: of R rows a tile has as many as a whole one, or a number that is not
       known. Only one that is whole is `whole`. Such tiles are in no order, and

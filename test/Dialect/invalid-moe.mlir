@@ -125,6 +125,17 @@ func.func @m1_3(%x: tensor<4x16xf32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, 
 
 // -----
 
+// M1: both in pairs or neither
+// expected-note @+1 {{up comes from here}}
+func.func @m1_4(%x: tensor<4x16xbf16>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x3x8x16xbf16>, %d: tensor<8x2x24x8xbf16>) {
+  // expected-error @+1 {{has up panels 3, but the depth of down is: panels of 8 to hold them are 6}}
+  %y = attune.moe %x, %e, %w, %u, %d activation <silu>
+     : tensor<4x16xbf16>, tensor<4x2xi64>, tensor<4x2xf32>, tensor<8x3x8x16xbf16>, tensor<8x2x24x8xbf16> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
 // M2: experts for every token
 // expected-note @+1 {{input comes from here}}
 func.func @m2(%x: tensor<4x16xf32>, %e: tensor<3x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x24x16xf32>, %d: tensor<8x16x24xf32>) {

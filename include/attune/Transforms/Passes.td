@@ -603,8 +603,8 @@ def NarrowActivations
 
     Needs: ffn ops decomposed, so that every matrix product is attune.linear.
     Gives: a bf16 input to every attune.linear whose weight is a bf16
-    attune.weight of even depth; with `tensor-cores` also to attune.moe and
-    attune.head_linear. f16 weights get f16 inputs only from norms and
+    attune.weight of even depth, and to attune.moe of such a stack; with
+    `tensor-cores` also to attune.head_linear. f16 weights get f16 inputs only from norms and
     attention, whose results are bounded: f16 ends at 65504. Queries, keys and
     values are rounded where all of them come from such products or from caches
     of the type. Norms, attention, rotary embeddings, heads and linear layers
@@ -655,7 +655,8 @@ def PackWeights : Pass<"attune-pack-weights", "::mlir::ModuleOp"> {
     has its halves interleaved. With `pairs` (VNNI-2) a bf16 matrix whose linear
     layers all have a bf16 input has the weights of two neighbouring inputs side
     by side: panels of [K/2, 2R]; with `wide-inputs` also one whose linear
-    layers have inputs of f32, for CPUs that widen the pairs. Four bytes stand side by side (VNNI-4): panels
+    layers have inputs of f32, for CPUs that widen the pairs. The same of both
+    stacks of a mixture. Four bytes stand side by side (VNNI-4): panels
     of [K/4, 4R].
     Keeps: values; the file is written in this layout once, at compile time.
 
