@@ -465,6 +465,8 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
       if (auto value = llvm::dyn_cast<mlir::FloatAttr>(setting.getValue()))
         info.sampling.emplace_back(setting.getName().str(),
                                    value.getValueAsDouble());
+  if (auto audio = module->getAttrOfType<mlir::StringAttr>("attune.audio"))
+    info.audioJson = audio.str();
   if (!source.folder.empty() && !readPooling(source.folder, info, report))
     return std::nullopt;
   if (!source.tokenizerPath.empty()) {

@@ -176,6 +176,8 @@ static void describe(ModuleOp module, const spec::Model &model) {
     sampling.push_back(b.getNamedAttr(setting->name, b.getF64FloatAttr(value)));
   if (!sampling.empty())
     module->setAttr("attune.sampling", b.getDictionaryAttr(sampling));
+  if (model.audio)
+    module->setAttr("attune.audio", b.getStringAttr(print(*model.audio)));
 }
 
 /// Whether all that a step keeps belongs to single tokens, so that the last

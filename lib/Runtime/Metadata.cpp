@@ -130,6 +130,9 @@ public:
     }
     if (const JsonValue *inspect = root.find("inspect"))
       info.inspect = *inspect;
+    if (const JsonValue *audio = root.find("audio"))
+      if (!readAudio(*audio))
+        return false;
     const JsonValue *entries = root.find("entries");
     size_t variants = info.variants.empty() ? 1 : info.variants.size();
     if (!entries || !entries->isArray() ||
@@ -255,6 +258,43 @@ private:
                        "model metadata: unknown pooling '" + name + "'");
     if (const JsonValue *normalize = embedding.find("normalize"))
       info.normalizes = normalize->boolean;
+    return true;
+  }
+
+  bool readAudio(const JsonValue &value) {
+    if (!value.isObject())
+      return fail("audio", "an object", value);
+    AudioInfo &audio = info.audio;
+    auto named = [&](const char *key,
+                     std::vector<std::pair<std::string, int64_t>> &ids) {
+      const JsonValue *object = value.find(key);
+      if (!object)
+        return true;
+      if (!object->isObject())
+        return fail(std::string("audio.") + key, "an object", *object);
+      for (size_t i = 0; i < object->items.size(); ++i) {
+        if (!object->items[i].isInt())
+          return fail(std::string("audio.") + key, "a number",
+                      object->items[i]);
+        ids.emplace_back(object->keys[i], object->items[i].integer);
+      }
+      return true;
+    };
+    if (!text(value, "input", audio.input) ||
+        !integer(value, "rate", audio.rate, true) ||
+        !integer(value, "window", audio.window, true) ||
+        !integer(value, "hop", audio.hop, true) ||
+        !integer(value, "language", audio.language, false) ||
+        !integer(value, "no_timestamps", audio.noTimestamps, false) ||
+        !integer(value, "timestamp_frames", audio.timestampFrames, false) ||
+        !integer(value, "latest_begin", audio.latestBegin, false) ||
+        !integers(value, "start", audio.start) ||
+        !named("languages", audio.languages) || !named("tasks", audio.tasks))
+      return false;
+    auto isSize = [](int64_t size) { return size >= 1 && size <= 1 << 20; };
+    if (!isSize(audio.rate) || !isSize(audio.window) || !isSize(audio.hop) ||
+        !isSize(audio.timestampFrames) || audio.input.empty())
+      return fail("audio", "a rate, a window and a hop", value);
     return true;
   }
 

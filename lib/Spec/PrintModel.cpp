@@ -87,6 +87,31 @@ static Json print(const Generation &generation) {
   return json;
 }
 
+static Json toJson(const Audio &audio) {
+  Json json = Json::object();
+  json["input"] = audio.input;
+  json["rate"] = audio.rate;
+  json["window"] = audio.window;
+  json["hop"] = audio.hop;
+  if (!audio.languages.empty())
+    json["languages"] = audio.languages;
+  if (!audio.tasks.empty())
+    json["tasks"] = audio.tasks;
+  if (audio.language)
+    json["language"] = *audio.language;
+  if (!audio.start.empty())
+    json["start"] = audio.start;
+  if (audio.noTimestamps) {
+    json["no_timestamps"] = *audio.noTimestamps;
+    json["timestamp_frames"] = audio.timestampFrames;
+  }
+  if (audio.latestBegin)
+    json["latest_begin"] = *audio.latestBegin;
+  return json;
+}
+
+std::string print(const Audio &audio) { return toJson(audio).dump(); }
+
 std::string print(const Model &model) {
   Json json = Json::object();
   json["attune"] = 1;
@@ -122,6 +147,8 @@ std::string print(const Model &model) {
     json["context"] = model.context;
   if (Json generation = print(model.generation); !generation.empty())
     json["generation"] = std::move(generation);
+  if (model.audio)
+    json["audio"] = toJson(*model.audio);
   return writeJson(json);
 }
 

@@ -205,6 +205,8 @@ def metadata_seeds():
         "entries": [{"name": "forward", "index": 0, "args": [
             {"kind": "weights"}, arg,
             {"kind": "output", "name": "logits", "dtype": "f32", "shape": ["batch", 5]}]}],
+        "audio": {"input": "sound", "rate": 16000, "window": 400, "hop": 160,
+                  "languages": {"en": 3}, "tasks": {"translate": 4}, "start": [4], "no_timestamps": 4},
         "needs": ["avx2"], "eos": [1], "inspect": {"parameters": 3},
         "sampling": {"temperature": 0.5}})
 

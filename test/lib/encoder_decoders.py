@@ -164,6 +164,22 @@ def convolve(w, name, columns, stride):
             for t in range(0, len(columns), stride)]
 
 
+def whisper_encoder(w, features):
+    """`features` [bands, frames]."""
+    x = [list(column) for column in zip(*features)]
+    x = convolve(w, "model.encoder.conv1", x, 1)
+    x = convolve(w, "model.encoder.conv2", x, 2)
+    x = plus(x, w.matrix("model.encoder.embed_positions.weight", len(x), WIDTH))
+    return stack(w, "model.encoder.", x, True, key_bias=False)
+
+
+def whisper_decoder(w, memory, ids):
+    y = embed(w, "model.decoder.embed_tokens.weight", ids)
+    y = plus(y, w.matrix("model.decoder.embed_positions.weight", 64, WIDTH))
+    y = stack(w, "model.decoder.", y, True, memory, key_bias=False)
+    return decoder_layers.tied(w, "model.decoder.embed_tokens.weight", y)
+
+
 def whisper(w, inputs):
     config = {key: BART[key] for key in BART if "position" not in key}
     config.update(model_type="whisper", num_mel_bins=BINS,
@@ -171,18 +187,8 @@ def whisper(w, inputs):
                   decoder_start_token_id=3, eos_token_id=2, pad_token_id=2,
                   bos_token_id=2,
                   architectures=["WhisperForConditionalGeneration"])
-    x = [list(column) for column in zip(*inputs["input_features"])]
-    x = convolve(w, "model.encoder.conv1", x, 1)
-    x = convolve(w, "model.encoder.conv2", x, 2)
-    x = plus(x, w.matrix("model.encoder.embed_positions.weight", FRAMES // 2,
-                         WIDTH))
-    memory = stack(w, "model.encoder.", x, True, key_bias=False)
-    ids = inputs["decoder_input_ids"]
-    y = embed(w, "model.decoder.embed_tokens.weight", ids)
-    y = plus(y, w.matrix("model.decoder.embed_positions.weight", 64, WIDTH))
-    y = stack(w, "model.decoder.", y, True, memory, key_bias=False)
-    return config, (memory,
-                    decoder_layers.tied(w, "model.decoder.embed_tokens.weight", y))
+    memory = whisper_encoder(w, inputs["input_features"])
+    return config, (memory, whisper_decoder(w, memory, inputs["decoder_input_ids"]))
 
 
 def whisper_hushed(w, inputs):

@@ -33,6 +33,7 @@
 namespace attune::runtime {
 
 class DraftModel;
+class TimestampRules;
 struct GuessCounts;
 
 /// --threads, --memory-limit and what ranks wait for.
@@ -87,9 +88,12 @@ struct GenerateOptions {
   std::string promptsFile; ///< a file with a prompt a line; see readPrompts()
   /// A file with what an encoder reads; the prompt is the decoder's then.
   std::string inputs;
-  int64_t maxNewTokens = -1; ///< -1: to the end of the context
-  int64_t maxLength = -1;    ///< with the prompt; where maxNewTokens is -1
-  int64_t beams = 1;         ///< more: beam search
+  std::string audio;          ///< a file with speech, to be written down
+  std::string language, task; ///< of its text; empty: as the model says
+  bool timestamps = false;    ///< say when it was said
+  int64_t maxNewTokens = -1;  ///< -1: to the end of the context
+  int64_t maxLength = -1;     ///< with the prompt; where maxNewTokens is -1
+  int64_t beams = 1;          ///< more: beam search
   bool ignoreEos = false;
   /// Tokens that end a text beside those that the model names.
   std::vector<int64_t> moreEnds;
@@ -110,6 +114,7 @@ struct GenerateOptions {
   TextForm form;        ///< of the new text
   std::string formFile; ///< where the form's source is; empty: it is known
   std::shared_ptr<GrammarAutomaton> automaton; ///< made from it; null: none
+  TimestampRules *timestampRules = nullptr; ///< of the times in it; null: none
   DraftModel *draftModel = nullptr;   ///< that guesses, if it is open already
   GuessCounts *guessCounts = nullptr; ///< where to count, or null
   Format format = Format::Auto; ///< text if the model has a tokenizer, else ids

@@ -125,6 +125,19 @@ struct CpuVariantInfo {
   std::vector<std::string> needs; ///< of the CPU, as in /proc/cpuinfo
 };
 
+/// How sound becomes an input, and the tokens that say what to write of it; the
+/// metadata's "audio".
+struct AudioInfo {
+  std::string input; ///< empty: the model hears nothing
+  int64_t rate = 0, window = 0, hop = 0;
+  std::vector<std::pair<std::string, int64_t>> languages, tasks;
+  int64_t language = -1; ///< its token; -1: the one that is heard
+  std::vector<int64_t> start;
+  int64_t noTimestamps = -1; ///< -1: the model has no times
+  int64_t timestampFrames = 2;
+  int64_t latestBegin = -1; ///< -1: any
+};
+
 struct ModelInfo {
   std::string name;
   std::vector<EntryInfo> entries;
@@ -168,6 +181,7 @@ struct ModelInfo {
   JsonValue namedTemplates;        ///< others, by name: "tool_use", "rag"
   JsonValue chatTokens;            ///< what it calls bos_token, eos_token ...
   JsonValue inspect;
+  AudioInfo audio;
 
   const EntryInfo *find(std::string_view entry) const;
   /// The number of an adapter.

@@ -9,6 +9,7 @@
 #define ATTUNE_SPEC_SPEC_H
 
 #include "attune/Spec/Alternating.h"
+#include "attune/Spec/Audio.h"
 #include "attune/Spec/Latent.h"
 #include "attune/Spec/RecurrentLayers.h"
 #include "attune/Spec/StateSpaces.h"
@@ -632,6 +633,7 @@ struct Model {
   SourceLocation pruneHeadsLocation;
   int64_t context = 0; ///< longest sequence; 0: unlimited
   Generation generation;
+  std::optional<Audio> audio; ///< none: it hears nothing
   std::shared_ptr<const SourceFile> file;
 };
 

@@ -50,6 +50,8 @@ struct Unsupported {
 
 static constexpr Unsupported unsupported[] = {
     {"bad_words_ids", 0},
+    {"compression_ratio_threshold", 0},
+    {"condition_on_prev_tokens", 0},
     {"constraints", 0},
     {"diversity_penalty", 0},
     {"dola_layers", 0},
@@ -62,7 +64,9 @@ static constexpr Unsupported unsupported[] = {
     {"forced_decoder_ids", 0},
     {"forced_eos_token_id", 0},
     {"guidance_scale", 1},
+    {"logprob_threshold", 0},
     {"max_time", 0},
+    {"no_speech_threshold", 0},
     {"num_beam_groups", 1},
     {"num_beams", 1},
     {"num_return_sequences", 1},
@@ -93,11 +97,13 @@ static bool changesNothing(const Value &value, double neutral) {
   return false;
 }
 
-static void warnOfUnsupported(Config &config, DiagnosticEngine &diags) {
+static void warnOfUnsupported(Config &config, bool hears,
+                              DiagnosticEngine &diags) {
   std::string names;
   for (const Unsupported &setting : unsupported)
     if (const Value *value = config.peek(setting.name))
-      if (!changesNothing(*value, setting.neutral))
+      if (!(hears && setting.name == std::string_view("forced_decoder_ids")) &&
+          !changesNothing(*value, setting.neutral))
         names += (names.empty() ? "" : ", ") + std::string(setting.name);
   if (!names.empty())
     diags.warning(config.locate(),
@@ -148,7 +154,7 @@ static void readSampling(Config &config, const GenerationSource &source,
       continue;
     generation.sampling.emplace_back(&setting, *value);
   }
-  warnOfUnsupported(config, diags);
+  warnOfUnsupported(config, source.hears, diags);
 }
 
 //===----------------------------------------------------------------------===//

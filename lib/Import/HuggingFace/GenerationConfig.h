@@ -18,6 +18,8 @@ struct GenerationSource {
   bool encoderDecoder = false;
   bool languageModel = true; ///< others generate nothing
   int64_t context = 0;       ///< 0: unlimited
+  /// What its text starts from depends on a sound: see AudioConfig.h.
+  bool hears = false;
 };
 
 /// Special tokens and settings of sampling, from generation_config.json where

@@ -11,6 +11,7 @@
 
 #include "../GGUF/GgufConfig.h"
 #include "Architectures.h"
+#include "AudioConfig.h"
 #include "GenerationConfig.h"
 #include "Keys.h"
 #include "Parts.h"
@@ -431,11 +432,12 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
   if (model && scores)
     addScore(config, model->streams.back());
   int64_t vocab = model ? vocabularyOf(*model) : maxSize;
-  GenerationSource generates = {vocab, architecture->encoderDecoder,
-                                context.languageModel,
-                                model ? model->context : 0};
+  GenerationSource generates = {
+      vocab, architecture->encoderDecoder, context.languageModel,
+      model ? model->context : 0, model && model->audio};
   bool read =
-      readGeneration(config, result.folder, generates, generation, diags);
+      readGeneration(config, result.folder, generates, generation, diags) &&
+      (!model || readAudio(config, result.folder, vocab, *model, diags));
   config.finish(std::string("the architecture '") + architecture->modelType +
                     "'",
                 keysOfClass(architecture->modelType));

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SentenceModules.h"
+#include "JsonFile.h"
 
 #include "attune/Import/HuggingFace/StreamBuilder.h"
 
@@ -18,18 +19,6 @@ namespace attune::hf {
 using namespace spec;
 
 namespace {
-/// A JSON file and what reports about it.
-struct JsonFile {
-  explicit JsonFile(std::shared_ptr<const SourceFile> file,
-                    DiagnosticEngine &diags)
-      : lines(file), reporter(lines, diags),
-        root(parseJson(*file, reporter, JsonDialect::Python)) {}
-
-  LineTable lines;
-  Reporter reporter;
-  std::optional<Value> root;
-};
-
 /// A module that follows the pooling.
 struct Module {
   std::string path;        ///< of a linear layer; empty: lengths become 1

@@ -8,6 +8,7 @@
 #include "../Generation/Generation.h"
 #include "../Generation/StopText.h"
 #include "../Generation/TokenLogprobs.h"
+#include "CliTranscribe.h"
 
 #include "attune/Runtime/Chat.h"
 #include "attune/Runtime/Cli.h"
@@ -395,6 +396,13 @@ bool Pages::run(CompiledModel &model, const GenerateOptions &options,
   return generateTogether(model, options, all, times, error);
 }
 
+static void noteSettings(const std::string &settings,
+                         const Messages &messages) {
+  if (!settings.empty())
+    messages.note("settings of the model (generation_config.json): " +
+                  settings);
+}
+
 /// Generates the texts of this group of ranks.
 static bool generateHere(CompiledModel &model, const GenerateOptions &given,
                          FILE *out, const Messages &messages, Error &error) {
@@ -403,8 +411,13 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
   std::string settings;
   std::vector<Prompt> prompts;
   if (!model.chooseAdapter(options.adapter, error) ||
-      !options.takeSettings(info, settings, error) ||
-      !readPrompts(options, prompts, error))
+      !options.takeSettings(info, settings, error))
+    return false;
+  if (!options.audio.empty()) {
+    noteSettings(settings, messages);
+    return transcribe(model, options, out, messages, error);
+  }
+  if (!readPrompts(options, prompts, error))
     return false;
   if (model.numGroups() > 1 && !options.promptsFile.empty() &&
       options.promptsFile != "-") {
@@ -441,9 +454,7 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
       return false;
     options.moreEnds = chat->findEnds(*tokenizer);
   }
-  if (!settings.empty())
-    messages.note("settings of the model (generation_config.json): " +
-                  settings);
+  noteSettings(settings, messages);
   std::vector<int64_t> ends = info.eos;
   ends.insert(ends.end(), options.moreEnds.begin(), options.moreEnds.end());
   std::unique_ptr<DraftModel> draft;

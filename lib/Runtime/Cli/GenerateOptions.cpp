@@ -29,6 +29,13 @@ const OptionSpecs &GenerateOptions::specs() {
         {"inputs", "FILE",
          "safetensors file with what an encoder reads; a prompt is the "
          "decoder's then"},
+        {"audio", "FILE",
+         "WAV file with speech to write down, for a model that hears"},
+        {"language", "CODE",
+         "with --audio: the language of the speech, such as en (default: as "
+         "the model says, or the one that it hears)"},
+        {"task", "NAME", "with --audio: transcribe, or translate into English"},
+        {"timestamps", "", "with --audio: say when each part was said"},
         {"max-new-tokens", "N",
          "stop after N tokens (default: at the context)"},
         {"min-new-tokens", "N", "no end token before N tokens (default: 0)"},
@@ -150,6 +157,14 @@ bool GenerateOptions::set(const ParsedOption &option, bool &mine,
     promptsFile = option.value;
   } else if (name == "inputs") {
     inputs = option.value;
+  } else if (name == "audio") {
+    audio = option.value;
+  } else if (name == "language") {
+    language = option.value;
+  } else if (name == "task") {
+    task = option.value;
+  } else if (name == "timestamps") {
+    timestamps = on;
   } else if (name == "max-new-tokens") {
     return parseInteger(option, 1, INT64_MAX, maxNewTokens, error);
   } else if (name == "stop") {
@@ -250,7 +265,46 @@ bool GenerateOptions::setSampling(const ParsedOption &option, Error &error) {
   return parseBias(option, sampling.logitBias, error);
 }
 
+/// What is written down of a sound is no text that goes on: most options have
+/// nothing to act on.
+static bool checkAudio(const std::vector<std::string> &given, Error &error) {
+  for (const std::string &name : given) {
+    static const char *const fits[] = {"audio",
+                                       "language",
+                                       "task",
+                                       "timestamps",
+                                       "max-new-tokens",
+                                       "min-new-tokens",
+                                       "temperature",
+                                       "top-k",
+                                       "top-p",
+                                       "min-p",
+                                       "repetition-penalty",
+                                       "frequency-penalty",
+                                       "presence-penalty",
+                                       "no-repeat-ngram",
+                                       "logit-bias",
+                                       "seed",
+                                       "greedy",
+                                       "format",
+                                       "stats",
+                                       "adapter"};
+    if (std::none_of(std::begin(fits), std::end(fits),
+                     [&](const char *known) { return name == known; }))
+      return error.set(ExitBadCommandLine,
+                       "--audio and --" + name + " exclude each other");
+  }
+  return true;
+}
+
 bool GenerateOptions::finish(Error &error) {
+  for (const char *name : {"language", "task", "timestamps"})
+    if (audio.empty() &&
+        std::find(given.begin(), given.end(), name) != given.end())
+      return error.set(ExitBadCommandLine,
+                       "--" + std::string(name) + " needs --audio=FILE");
+  if (!audio.empty() && !checkAudio(given, error))
+    return false;
   const std::pair<const char *, bool> sources[] = {
       {"--prompt", hasPrompt},
       {"--prompt-ids", hasPromptIds},
@@ -264,7 +318,7 @@ bool GenerateOptions::finish(Error &error) {
     if (present)
       source = name;
   }
-  if (!source && inputs.empty())
+  if (!source && inputs.empty() && audio.empty())
     return error.set(ExitBadCommandLine,
                      "generate needs --prompt=TEXT or --prompt-ids=1,2,3");
   if (askedGreedy && askedSampling)

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Sound/TimestampRules.h"
 #include "Beams.h"
 #include "Generation.h"
 #include "SessionGroup.h"
@@ -94,7 +95,8 @@ static bool encode(Session &session, const EntryInfo &entry, int64_t rows,
 void Chooser::prepare(const std::vector<int64_t> &banned) {
   int64_t wanted =
       std::min(sampler.countCandidates(banned.size()), session.vocabulary());
-  bool fits = !wantsLogits && !constraint && wanted <= session.mostCandidates();
+  bool fits = !wantsLogits && !constraint && !rules &&
+              wanted <= session.mostCandidates();
   candidates = fits ? wanted : 0;
   session.setCandidates(candidates);
 }
@@ -109,6 +111,10 @@ bool Chooser::choose(const std::vector<int64_t> &history,
   const float *logits = session.logits(error), *choices = logits;
   if (logits && constraint)
     choices = constraint->mask(logits, session.vocabulary(), error);
+  if (choices && rules)
+    choices = rules->mask(choices, session.vocabulary(),
+                          history.data() + promptLength,
+                          history.size() - promptLength, banned);
   if (!choices || !sampler.sample(choices, session.vocabulary(), history,
                                   token.id, error, banned))
     return false;
@@ -136,6 +142,9 @@ public:
 
   bool run(const std::vector<int64_t> &prompt, std::string &stoppedBy,
            Error &error);
+  /// The same in a session of the caller that has encoded its input.
+  bool runEncoded(Session &own, const std::vector<int64_t> &prompt,
+                  std::string &stoppedBy, Error &error);
 
   // The same in steps, in a session of the caller: prepare(), begin(), then
   // choose() and a step of the session, until the text is over.
@@ -154,7 +163,7 @@ private:
   bool start(const std::vector<int64_t> &prompt, Error &error);
   SamplingOptions sampling() const;
   bool search(std::string &stoppedBy, Error &error);
-  bool decode(std::string &stoppedBy, Error &error);
+  bool decode(Session &own, std::string &stoppedBy, Error &error);
   bool decodeGuessing(std::string &stoppedBy, Error &error);
   bool findGuesses(Sampler &sampler, int64_t count, Error &error);
   /// Passes a token on; whether it is the last one.
@@ -170,7 +179,9 @@ private:
   bool (*onToken)(void *context, const NewToken &token);
   void *context;
 
-  std::unique_ptr<Session> session;       ///< null: it is the caller's
+  std::unique_ptr<Session> session; ///< null: it is the caller's
+  bool isEncoded =
+      false; ///< by the caller, so that the prompt is the decoder's
   std::unique_ptr<Constraint> constraint; ///< null: any text
   std::optional<Sampler> sampler;
   std::optional<Chooser> chooser;
@@ -230,7 +241,7 @@ bool Generation::prepare(const std::vector<int64_t> &prompt, int64_t &positions,
   if (!encoder && !options.inputs.empty())
     return error.badInput("model '" + info.name +
                           "' has no encoder that could read --inputs");
-  bool encodesPrompt = encoder && options.inputs.empty();
+  bool encodesPrompt = encoder && options.inputs.empty() && !isEncoded;
   if (prompt.empty() && (!encoder || encodesPrompt))
     return error.badInput("the prompt is empty");
   history = prompt;
@@ -309,7 +320,8 @@ bool Generation::isLast(const NewToken &token, int64_t count,
 bool Generation::begin(Session &own, Error &error) {
   sampler.emplace(sampling());
   sampler->setPromptLength(promptLength);
-  chooser.emplace(own, *sampler, options.logprobs >= 0, constraint.get());
+  chooser.emplace(own, *sampler, options.logprobs >= 0, constraint.get(),
+                  options.timestampRules, promptLength);
   chooser->prepare(bannedAt(1));
   return own.step(history.data(), static_cast<int64_t>(promptLength), error);
 }
@@ -331,8 +343,8 @@ bool Generation::choose(bool &isOver, std::string &stoppedBy, Error &error) {
   return true;
 }
 
-bool Generation::decode(std::string &stoppedBy, Error &error) {
-  if (!begin(*session, error))
+bool Generation::decode(Session &own, std::string &stoppedBy, Error &error) {
+  if (!begin(own, error))
     return false;
   for (bool isOver = false;;) {
     if (!choose(isOver, stoppedBy, error))
@@ -340,7 +352,7 @@ bool Generation::decode(std::string &stoppedBy, Error &error) {
     if (isOver)
       return true;
     int64_t id = lastToken();
-    if (!session->step(&id, 1, error))
+    if (!own.step(&id, 1, error))
       return false;
   }
 }
@@ -437,7 +449,7 @@ bool Generation::run(const std::vector<int64_t> &prompt, std::string &stoppedBy,
   if (options.beams > 1)
     return search(stoppedBy, error);
   if (!options.guesses())
-    return decode(stoppedBy, error);
+    return decode(*session, stoppedBy, error);
   if (!session->canGuess())
     return error.badInput(
         "model '" + info.name +
@@ -452,6 +464,22 @@ bool generateTokens(CompiledModel &model, const std::vector<int64_t> &prompt,
                     void *context, std::string &stoppedBy, Error &error) {
   return Generation(model, options, onToken, context)
       .run(prompt, stoppedBy, error);
+}
+
+bool Generation::runEncoded(Session &own, const std::vector<int64_t> &prompt,
+                            std::string &stoppedBy, Error &error) {
+  isEncoded = true;
+  int64_t positions;
+  return prepare(prompt, positions, error) && decode(own, stoppedBy, error);
+}
+
+bool generateEncoded(CompiledModel &model, Session &session,
+                     const std::vector<int64_t> &prompt,
+                     const GenerateOptions &options,
+                     bool (*onToken)(void *context, const NewToken &token),
+                     void *context, std::string &stoppedBy, Error &error) {
+  return Generation(model, options, onToken, context)
+      .runEncoded(session, prompt, stoppedBy, error);
 }
 
 static double now() {

@@ -19,11 +19,13 @@ namespace attune::runtime {
 class Chooser {
 public:
   /// `wantsLogits`: whoever is told of the choice. The text follows
-  /// `constraint`, if it is not null.
+  /// `constraint`, or what is behind its first `promptLength` tokens `rules`,
+  /// if they are not null.
   Chooser(Session &session, Sampler &sampler, bool wantsLogits,
-          Constraint *constraint)
+          Constraint *constraint, TimestampRules *rules = nullptr,
+          size_t promptLength = 0)
       : session(session), sampler(sampler), wantsLogits(wantsLogits),
-        constraint(constraint) {}
+        constraint(constraint), rules(rules), promptLength(promptLength) {}
 
   /// Before a step after which `banned` may not follow.
   void prepare(const std::vector<int64_t> &banned);
@@ -36,6 +38,8 @@ private:
   Sampler &sampler;
   bool wantsLogits;
   Constraint *constraint;
+  TimestampRules *rules;
+  size_t promptLength;
   int64_t candidates = 0; ///< that the last step gave; 0: none
 };
 
@@ -49,6 +53,14 @@ struct TokenLimit {
 /// most; -1: there is no such limit.
 bool findTokenLimit(const GenerateOptions &options, int64_t promptLength,
                     int64_t context, TokenLimit &limit, Error &error);
+
+/// generateTokens() in a session that has encoded what the text is about;
+/// `prompt` is the decoder's.
+bool generateEncoded(CompiledModel &model, Session &session,
+                     const std::vector<int64_t> &prompt,
+                     const GenerateOptions &options,
+                     bool (*onToken)(void *context, const NewToken &token),
+                     void *context, std::string &stoppedBy, Error &error);
 
 /// So many texts take a step together: fewer than the rows from which on a
 /// product on a matrix unit rounds in another order than that of one row.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Defaults.h"
+#include "AudioParser.h"
 #include "LayerParser.h"
 #include "attune/Spec/Taps.h"
 
@@ -424,8 +425,8 @@ void ModelParser::parseContext() {
 }
 
 void ModelParser::parseGeneration() {
-  auto generation = root.object("generation");
-  if (!generation || model.streams.empty())
+  auto generation = root.object("generation"), audio = root.object("audio");
+  if ((!generation && !audio) || model.streams.empty())
     return;
   int64_t vocab = 0;
   const Stream &last = model.streams.back();
@@ -441,6 +442,10 @@ void ModelParser::parseGeneration() {
                                  std::to_string(vocab));
     return id;
   };
+  if (audio)
+    model.audio = parseAudio(*audio, model.inputs, check);
+  if (!generation)
+    return;
   auto one = [&](const char *key) -> Known {
     const Value *value = generation->get(key);
     return value ? check(*value, child(generation->getPointer(), key))

@@ -434,6 +434,7 @@ const ObjectType &modelType() {
            "them; default: all stay"},
           {"context", integer(1), "longest sequence; default unlimited"},
           {"generation", object(generationType()), "for attune generate"},
+          {"audio", object(audioType()), "for attune generate --audio"},
       },
       {"layers", "streams"},
       "way to give its layers"};
@@ -463,7 +464,7 @@ static std::vector<const ObjectType *> &allObjectTypes() {
       &overlapAddType(),   &alternatingType(),  &layerInputsType(),
       &spreadType(),       &uniteType(),        &weightSourceType(),
       &layerType(),        &inputType(),        &streamType(),
-      &samplingType(),     &generationType()};
+      &samplingType(),     &generationType(),   &audioType()};
   return types;
 }
 

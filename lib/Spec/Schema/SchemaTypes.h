@@ -117,6 +117,8 @@ const ObjectType &crossEntropyType();
 /// Tables of what `generate` needs (GenerationSchema.cpp).
 const ObjectType &samplingType();
 const ObjectType &generationType();
+/// The table of what hearing needs (AudioSchema.cpp).
+const ObjectType &audioType();
 
 /// Tables of recurrent layers (RecurrentSchema.cpp), parts first.
 const ObjectType &recurrentType();

@@ -276,6 +276,7 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     return success();
   };
   if (failed(addJson("chat", info.chatJson, "the chat template")) ||
+      failed(addJson("audio", info.audioJson, "what it hears")) ||
       failed(addJson("inspect", info.inspectJson, "the inspection report")))
     return failure();
   std::string text;

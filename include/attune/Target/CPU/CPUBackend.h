@@ -33,6 +33,7 @@ struct ProductInfo {
   bool normalizes = false;   ///< what `embed` gives
   std::string tokenizerJson; ///< text of tokenizer.json, may be empty
   std::string chatJson;      ///< {"template", "tokens"}, may be empty
+  std::string audioJson;     ///< how it hears, see spec::print; may be empty
   std::string inspectJson;   ///< a JSON object for `inspect`, may be empty
   std::vector<std::string> needs; ///< of the CPU; see TargetDescription
 };

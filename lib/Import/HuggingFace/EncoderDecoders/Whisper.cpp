@@ -130,6 +130,11 @@ std::optional<Model> importWhisper(ImportContext &context) {
   Stream &second = model.streams.emplace_back(decoder.take());
   second.name = "decoder";
 
+  if (context.languageModel) {
+    model.audio.emplace();
+    model.audio->input = features.name;
+    model.audio->location = features.location;
+  }
   model.generation.eos = {50256};
   model.generation.pad = 50256;
   model.generation.bos = 50257;

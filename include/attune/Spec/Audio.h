@@ -1,0 +1,50 @@
+//===- Audio.h - How a model hears and writes -------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_SPEC_AUDIO_H
+#define ATTUNE_SPEC_AUDIO_H
+
+#include "attune/Support/Diagnostics.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace attune::spec {
+
+/// How sound becomes an input of the model [batch, bands, frames], the
+/// logarithms of power in mel bands, and what tells its decoder what to write
+/// of it.
+struct Audio {
+  std::string input;
+  int64_t rate = 16000; ///< samples a second
+  int64_t window = 400; ///< samples that a frame is made of
+  int64_t hop = 160;    ///< samples from frame to frame
+  /// Tokens of languages and of tasks, by their names: "en", "translate".
+  std::map<std::string, int64_t> languages, tasks;
+  /// The language's token unless one is asked for; without it the model says
+  /// which it hears.
+  std::optional<int64_t> language;
+  /// What follows the language unless a language or a task is asked for.
+  std::vector<int64_t> start;
+  /// Says that no times are wanted. The tokens behind it are times from the
+  /// window's begin on, each `timestampFrames` later than the last.
+  std::optional<int64_t> noTimestamps;
+  int64_t timestampFrames = 2;
+  /// The number of the latest time that a window's text may begin with.
+  std::optional<int64_t> latestBegin;
+  SourceLocation location;
+};
+
+/// As a description has it.
+std::string print(const Audio &audio);
+
+} // namespace attune::spec
+
+#endif // ATTUNE_SPEC_AUDIO_H

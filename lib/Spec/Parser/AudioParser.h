@@ -1,0 +1,27 @@
+//===- AudioParser.h - How a model hears ------------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_LIB_SPEC_PARSER_AUDIOPARSER_H
+#define ATTUNE_LIB_SPEC_PARSER_AUDIOPARSER_H
+
+#include "Reader.h"
+
+#include "attune/Spec/Spec.h"
+
+#include <functional>
+
+namespace attune::spec {
+
+/// Reads the object "audio". `token` gives the id that a value stands for, if
+/// the vocabulary has it.
+Audio parseAudio(const Object &object, const std::vector<TensorSpec> &inputs,
+                 const std::function<Known(const Value &value,
+                                           const std::string &pointer)> &token);
+
+} // namespace attune::spec
+
+#endif // ATTUNE_LIB_SPEC_PARSER_AUDIOPARSER_H

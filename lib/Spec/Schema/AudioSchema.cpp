@@ -1,0 +1,48 @@
+//===- AudioSchema.cpp - Table of what hearing needs ------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SchemaTypes.h"
+
+namespace attune::spec {
+
+const ObjectType &audioType() {
+  static const ObjectType type{
+      "audio",
+      "How sound becomes an input [batch, bands, frames], the logarithms of "
+      "power in mel bands, and the tokens that tell a decoder what to write of "
+      "it.",
+      {
+          {"input", string(), "default input_features"},
+          {"rate", integer(1000, 1000000), "samples a second; default 16000"},
+          {"window", integer(2, 65536),
+           "samples that a frame is made of; default 400"},
+          {"hop", integer(1, 65536),
+           "samples from frame to frame; default 160"},
+          {"languages", map(integer(0)),
+           "tokens of languages by their codes, such as en"},
+          {"tasks", map(integer(0)),
+           "tokens of tasks by their names, such as translate"},
+          {"language", integer(0),
+           "the language's token unless one is asked for; default the "
+           "likeliest "
+           "of languages"},
+          {"start", array(integer(0)),
+           "what follows the language unless a language or task is asked for"},
+          {"no_timestamps", integer(0),
+           "says that no times are wanted; the tokens behind it are times"},
+          {"timestamp_frames", integer(1),
+           "frames from one of these times to the next; default 2"},
+          {"latest_begin", integer(0),
+           "number of the latest time that a window's text begins with; "
+           "default any"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+} // namespace attune::spec
