@@ -61,6 +61,7 @@ void PTXBackend::addThreadPasses(OpPassManager &pm,
   pm.addPass(createLoopsToKernels());
   // At once: nothing of a kernel may move to the host, nor the reverse.
   pm.addPass(createGpuKernelOutliningPass());
+  pm.addPass(createShareKernels());
 }
 
 void PTXBackend::addCodePasses(OpPassManager &pm,

@@ -10,6 +10,41 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ShareKernels : Pass<"attune-share-kernels", "::mlir::ModuleOp"> {
+  let summary = "Kernels that compute the same are one";
+  let description = [{
+    Blocks of a kind, and prompts and steps, have many kernels in common.
+
+    Needs: kernels outlined into modules.
+    Gives: of the kernels of a module that differ in nothing but their names and
+    locations the first; launches of the others launch that.
+    Keeps: what each launch computes, and the order of launches.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels {
+      gpu.func @forward_0(%x: i64) kernel { ... gpu.return }
+      gpu.func @decode_0(%x: i64) kernel { ... gpu.return } // the same
+    }
+    gpu.launch_func @kernels::@decode_0 blocks in ... args(%n : i64)
+    ```
+
+    After:
+
+    ```mlir
+    gpu.module @kernels {
+      gpu.func @forward_0(%x: i64) kernel { ... gpu.return }
+    }
+    gpu.launch_func @kernels::@forward_0 blocks in ... args(%n : i64)
+    ```
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect"];
+  let statistics = [
+    Statistic<"numShared", "num-shared", "Kernels that are another one">,
+  ];
+}
+
 def LoopsToKernels : Pass<"attune-loops-to-kernels", "::mlir::ModuleOp"> {
   let summary = "Parallel loops become launches, the rest host code";
   let description = [{
