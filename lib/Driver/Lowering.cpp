@@ -469,6 +469,7 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
     info.audioJson = audio.str();
   if (!source.folder.empty() && !readPooling(source.folder, info, report))
     return std::nullopt;
+  info.imagesJson = source.imagesJson;
   if (!source.tokenizerPath.empty()) {
     std::optional<std::string> json =
         readTokenizer(source.tokenizerPath, report);
@@ -678,6 +679,7 @@ std::string Lowering::makeKey() {
   key.add(info->normalizes ? "normalizes" : "");
   key.add(info->tokenizerJson);
   key.add(info->chatJson);
+  key.add(info->imagesJson);
   key.add(info->inspectJson);
   return key.finish();
 }

@@ -25,6 +25,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 
 #include <cstdio>
@@ -662,6 +663,31 @@ static bool chooseHeads(const Options &options, ModelSource &source,
   return true;
 }
 
+/// How pictures become the input of a model that sees them, as the file beside
+/// config.json says it.
+static bool readPreparation(ModelSource &source, DiagnosticEngine &diags) {
+  if (!source.model || source.folder.empty())
+    return true;
+  bool sees = llvm::any_of(
+      source.model->streams.back().layers, [](const spec::Layer &layer) {
+        return std::holds_alternative<spec::Insert>(layer.op);
+      });
+  std::string path = source.folder + "/preprocessor_config.json";
+  if (!sees || !llvm::sys::fs::exists(path))
+    return true;
+  std::shared_ptr<const SourceFile> file = readSourceFile(path, diags);
+  if (!file)
+    return false;
+  if (llvm::Expected<llvm::json::Value> value = llvm::json::parse(file->text);
+      !value) {
+    diags.error({file, 1, 1},
+                "is not valid JSON: " + llvm::toString(value.takeError()));
+    return false;
+  }
+  source.imagesJson = file->text;
+  return true;
+}
+
 std::optional<ModelSource> driver::openModel(const Options &options,
                                              Report &diags) {
   if (!options.weights.empty() && !options.hasRandomWeights() &&
@@ -712,5 +738,7 @@ std::optional<ModelSource> driver::openModel(const Options &options,
       return std::nullopt;
     source->chatJson = std::move(*chat);
   }
+  if (talks && !readPreparation(*source, diags))
+    return std::nullopt;
   return source;
 }

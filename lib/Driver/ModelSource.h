@@ -36,6 +36,7 @@ struct ModelSource {
   /// See readChatTemplate(); empty: there is none, or the verb has no use for
   /// it.
   std::string chatJson;
+  std::string imagesJson; ///< preprocessor_config.json of a model that sees
   /// As in ImportedModel.
   std::vector<std::string> leftOut;
   std::map<std::string, StoredTensor, std::less<>> stored;

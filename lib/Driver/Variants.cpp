@@ -101,7 +101,7 @@ std::optional<ProductBytes> driver::compileVariants(const Options &options,
       linkProduct(*joined,
                   options.product->executable ? LinkKind::Executable
                                               : LinkKind::SharedLibrary,
-                  first.getModule()->hasAttr("attune.serves"));
+                  findLinkParts(first.getModule()));
   if (!product)
     return fail(product.takeError());
   return std::move(*product);

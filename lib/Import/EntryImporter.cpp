@@ -103,6 +103,7 @@ static bool mixesTokens(const spec::Layer &layer) {
          std::holds_alternative<spec::Recurrent>(layer.op) ||
          std::holds_alternative<spec::Scan>(layer.op) ||
          std::holds_alternative<spec::Embedding>(layer.op) ||
+         std::holds_alternative<spec::Insert>(layer.op) ||
          std::holds_alternative<spec::Slice>(layer.op) ||
          std::holds_alternative<spec::Concat>(layer.op) ||
          std::holds_alternative<spec::Positions>(layer.op);
@@ -120,7 +121,7 @@ LogicalResult EntryImporter::run() {
     }
     stream = &next;
     if (kind == EntryKind::Encode && last) {
-      if (failed(importCrossCaches()))
+      if (failed(importCrossCaches()) || failed(importInsertedRows()))
         return failure();
     } else if (failed(importStream())) {
       return failure();
@@ -305,6 +306,8 @@ LogicalResult EntryImporter::importLayer(size_t number) {
     return importCrossEntropy(number);
   if (std::holds_alternative<spec::LayerInputs>(layer.op))
     return importLayerInputs(number);
+  if (std::holds_alternative<spec::Insert>(layer.op))
+    return importInsert(number);
   if (std::holds_alternative<spec::Recurrent>(layer.op))
     return importRecurrent(number);
   if (std::holds_alternative<spec::Scan>(layer.op))

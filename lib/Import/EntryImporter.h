@@ -95,6 +95,10 @@ private:
     mlir::Location loc;
     std::optional<int64_t> ignored = {};
     int64_t ring = 0; ///< the window that it is about
+    /// Of rows that stand in the places of tokens: the tokens' id, and how many
+    /// rows each picture has, or 0 if that is not known.
+    std::optional<int64_t> insertedId = {};
+    int64_t insertedEach = 0;
   };
 
   /// Attention weights that an output asks for.
@@ -163,6 +167,10 @@ private:
   mlir::Value groupedProduct(size_t number, mlir::Value patches);
   void importSlice(const spec::Slice &op, const spec::Layer &layer);
   mlir::LogicalResult importConcat(size_t number);
+  mlir::LogicalResult importInsert(size_t number);
+  mlir::LogicalResult importInsertedRows();
+  mlir::Value vectorsOf(const spec::Layer &layer);
+  void addInsertedRows();
   mlir::Value asImage(mlir::Location loc, mlir::Value tokens);
   mlir::LogicalResult importPool(size_t number);
   mlir::LogicalResult importAdd(size_t number);
@@ -271,6 +279,8 @@ private:
   std::map<std::pair<size_t, int64_t>, LayerCaches> caches;
   /// Keys and values of other streams that decoding reads, by layer.
   std::map<size_t, std::pair<mlir::Value, mlir::Value>> crossCaches;
+  /// What @encode gives a step to insert, by layer.
+  std::map<size_t, mlir::Value> insertedRows;
   /// Biases by distance, by layer.
   std::map<const spec::Layer *, mlir::Value> diagonals;
   /// Rotary tables by positions and what they are made from: blocks share them.

@@ -248,6 +248,7 @@ LogicalResult EntryImporter::collectArguments() {
   if (decode) {
     addCaches();
     addCrossCaches();
+    addInsertedRows();
   }
   return success();
 }
@@ -555,6 +556,11 @@ LogicalResult EntryImporter::createFunction() {
       list.set("attune.max", builder.getI64IntegerAttr(*argument.max));
     if (argument.ignored)
       list.set("attune.ignored", builder.getI64IntegerAttr(*argument.ignored));
+    if (argument.insertedId) {
+      list.set("attune.inserted",
+               builder.getI64IntegerAttr(*argument.insertedId));
+      list.set("attune.each", builder.getI64IntegerAttr(argument.insertedEach));
+    }
     if (argument.ring) {
       list.set("attune.window", builder.getI64IntegerAttr(argument.ring));
       list.set("attune.slack", builder.getI64IntegerAttr(model.windowSlack));
@@ -636,6 +642,11 @@ LogicalResult EntryImporter::finish() {
         addResult("output", nameOfCross(stream->symbols[n], role),
                   {cache, shapeOfCross(layer, source, width)});
       }
+    }
+    for (const auto &[n, vectors] : insertedRows) {
+      const auto &op = std::get<spec::Insert>(stream->spec.layers[n].op);
+      addResult("output", stream->symbols[n] + ".rows",
+                {vectors, shared.shapes[op.source]});
     }
   } else if (decode) {
     if (kind == EntryKind::DecodeAll) {

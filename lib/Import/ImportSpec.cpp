@@ -47,7 +47,8 @@ bool attune::canDecode(const spec::Model &model) {
     if (const auto *extension = std::get_if<spec::Extension>(&layer.op))
       if (!extension->perToken)
         return false;
-    crosses |= getCrossAttention(layer) != nullptr;
+    crosses |= getCrossAttention(layer) ||
+               std::holds_alternative<spec::Insert>(layer.op);
     if (const auto *bare = std::get_if<spec::Attention>(&layer.op))
       if (!bare->projections)
         return false;

@@ -45,7 +45,7 @@ attune_set *attune_set_open(attune_instance *instance, uint32_t sequences,
              "capacity");
     return nullptr;
   }
-  if (model.entry("encode")) {
+  if (model.encodes()) {
     failCall(ATTUNE_BAD_INPUT, "model '" + model.info().name +
                                    "' has an encoder; each text of it is a "
                                    "session of its own");

@@ -20,6 +20,13 @@ std::string ArgInfo::formatShape() const {
   return out + "]";
 }
 
+const ArgInfo *EntryInfo::findInserted() const {
+  for (const ArgInfo &arg : args)
+    if (arg.kind == ArgKind::Input && arg.inserted >= 0)
+      return &arg;
+  return nullptr;
+}
+
 const ArgInfo *EntryInfo::findIds() const {
   const ArgInfo *found = nullptr;
   for (const ArgInfo &arg : args) {
@@ -128,6 +135,8 @@ public:
         if (!item.isString())
           return fail("chat.named", "an object of texts", item);
     }
+    if (const JsonValue *images = root.find("images"))
+      info.images = *images;
     if (const JsonValue *inspect = root.find("inspect"))
       info.inspect = *inspect;
     if (const JsonValue *audio = root.find("audio"))
@@ -366,6 +375,8 @@ private:
         !integer(value, "longest", arg.longest, false) ||
         !integer(value, "window", arg.window, false) ||
         !integer(value, "slack", arg.slack, false) ||
+        !integer(value, "inserted", arg.inserted, false) ||
+        !integer(value, "each", arg.each, false) ||
         !integer(value, "sharers", arg.sharers, false))
       return false;
     if (arg.sharers < 1 || arg.sharers > info.sharers)

@@ -578,6 +578,13 @@ static Json print(const Add &add) {
   return json;
 }
 
+static Json print(const Insert &insert) {
+  Json json = Json::object();
+  json["source"] = insert.source;
+  json["id"] = insert.id;
+  return json;
+}
+
 static Json print(const Similarity &similarity) {
   Json json = Json::object();
   json["source"] = similarity.source;
@@ -661,6 +668,8 @@ static Json print(const Layer &layer) {
     json["add"] = print(*op);
   else if (std::holds_alternative<L2Norm>(layer.op))
     json["l2_norm"] = Json::object();
+  else if (const auto *op = std::get_if<Insert>(&layer.op))
+    json["insert"] = print(*op);
   else if (const auto *op = std::get_if<Similarity>(&layer.op))
     json["similarity"] = print(*op);
   else if (const auto *op = std::get_if<Modulate>(&layer.op))

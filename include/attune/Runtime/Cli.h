@@ -88,12 +88,14 @@ struct GenerateOptions {
   std::string promptsFile; ///< a file with a prompt a line; see readPrompts()
   /// A file with what an encoder reads; the prompt is the decoder's then.
   std::string inputs;
-  std::string audio;          ///< a file with speech, to be written down
-  std::string language, task; ///< of its text; empty: as the model says
-  bool timestamps = false;    ///< say when it was said
-  int64_t maxNewTokens = -1;  ///< -1: to the end of the context
-  int64_t maxLength = -1;     ///< with the prompt; where maxNewTokens is -1
-  int64_t beams = 1;          ///< more: beam search
+  std::vector<std::string> images; ///< files of pictures that the prompt names
+  std::vector<float> pixels;       ///< what the model sees of them
+  std::string audio;               ///< a file with speech, to be written down
+  std::string language, task;      ///< of its text; empty: as the model says
+  bool timestamps = false;         ///< say when it was said
+  int64_t maxNewTokens = -1;       ///< -1: to the end of the context
+  int64_t maxLength = -1; ///< with the prompt; where maxNewTokens is -1
+  int64_t beams = 1;      ///< more: beam search
   bool ignoreEos = false;
   /// Tokens that end a text beside those that the model names.
   std::vector<int64_t> moreEnds;

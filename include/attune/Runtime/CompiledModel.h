@@ -64,6 +64,11 @@ public:
   const EntryInfo *entry(std::string_view name) const {
     return modelInfo.find(name);
   }
+  /// Whether no text begins before something was encoded.
+  bool encodes() const {
+    const EntryInfo *step = entry("decode");
+    return entry("encode") && !(step && step->findInserted());
+  }
   /// The adapter that texts are computed with unless a session says otherwise;
   /// empty: none.
   bool chooseAdapter(const std::string &name, Error &error) {
@@ -406,6 +411,14 @@ private:
   Buffer allLogits;
   std::vector<Memory> memory;
   bool encoded = false;
+  /// Vectors that stand in the places of tokens: the input of a step, null if
+  /// there is none; where such tokens were; and what is bound while there are
+  /// no vectors.
+  const ArgInfo *inserted = nullptr;
+  std::vector<int64_t> insertedAt;
+  std::vector<float> noVector;
+  bool bindInserted(Invocation &call, Error &error);
+  void noteInserted(const int64_t *ids, int64_t count);
   /// A cache is [layers, rows, bytes of one]. What one row has of all layers is
   /// so many planes of positions, or one plane without any: a state.
   struct Cache {

@@ -80,6 +80,9 @@ struct ArgInfo {
   /// and the further positions that their caches have room for; 0: all
   /// positions.
   int64_t window = 0, slack = 0;
+  /// Input of a step: its rows stand in the places of the tokens with this id,
+  /// so many for each picture; -1: it is none.
+  int64_t inserted = -1, each = 0;
   /// Cache: groups of ranks that share its positions, each with the next ones.
   int64_t sharers = 1;
 
@@ -109,6 +112,9 @@ struct EntryInfo {
   /// The only input that nothing can stand in for and that holds ids [batch,
   /// tokens]; null if there is none or more than one.
   const ArgInfo *findIds() const;
+  /// The input of vectors that stand in the places of tokens; null if there is
+  /// none. A step does without them.
+  const ArgInfo *findInserted() const;
   /// The least of `limit` and what the inputs that count positions can count
   /// to; -1: no limit.
   int64_t countablePositions(int64_t limit) const;
@@ -180,6 +186,7 @@ struct ModelInfo {
   std::string chatTemplate;        ///< empty: none
   JsonValue namedTemplates;        ///< others, by name: "tool_use", "rag"
   JsonValue chatTokens;            ///< what it calls bos_token, eos_token ...
+  JsonValue images;                ///< the preprocessor_config.json; null: none
   JsonValue inspect;
   AudioInfo audio;
 

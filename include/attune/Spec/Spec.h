@@ -468,6 +468,13 @@ struct Similarity {
   bool bias = false;
 };
 
+/// Rows of `source`, which is of an earlier stream, in the places of the tokens
+/// with this id: the first token of the batch with it takes the first row.
+struct Insert {
+  std::string source;
+  int64_t id = 0;
+};
+
 /// The mean of -log softmax(logits)[target] over all targets but `ignore`: one
 /// number.
 struct CrossEntropy {
@@ -545,9 +552,9 @@ struct Layer {
   int64_t first = 0; ///< number of the first repeat
   std::variant<Embedding, Positions, Block, Attention, FFN, Norm, Linear, MoE,
                Pool, ClassTokens, Slice, Concat, Conv, BatchNorm, Add, L2Norm,
-               Similarity, CrossEntropy, Recurrent, Scan, Mamba, Modulate,
-               Timestep, Chunk, SwapChunks, OverlapAdd, LayerInputs, Spread,
-               Unite, Extension, Function>
+               Similarity, Insert, CrossEntropy, Recurrent, Scan, Mamba,
+               Modulate, Timestep, Chunk, SwapChunks, OverlapAdd, LayerInputs,
+               Spread, Unite, Extension, Function>
       op;
   int64_t inputWidth = 0; ///< channels before this layer (0: ids, bare op)
   int64_t width = 0;      ///< channels after this layer (0: no tokens)

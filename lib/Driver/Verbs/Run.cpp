@@ -12,6 +12,7 @@
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Guess.h"
 #include "attune/Runtime/Serve.h"
+#include "attune/Runtime/Sight.h"
 
 using namespace attune;
 using namespace attune::driver;
@@ -92,6 +93,8 @@ ExitCode driver::runGenerate(const Options &options, Report &report) {
     generate.draftModel = &*guesser;
   }
   runtime::Error error;
+  // The program's own runtime refers to it weakly.
+  [[maybe_unused]] const volatile char sees = attune_rt_sees;
   if (!runtime::executeGenerate(model.getModel(), generate, stdout,
                                 messagesTo(stderr, report), error))
     return reportError(error, report);

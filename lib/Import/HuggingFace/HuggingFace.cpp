@@ -474,8 +474,14 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
     model->outputs = {
         {context.languageModel || scores ? "logits" : "last_hidden_state",
          last.name, last.location}};
-  if (text && !renameTextTensors(*model, *text, *checkpoint, config, diags))
-    return std::nullopt;
+  if (text) {
+    // Names of the text's tensors are known before the tower joins it.
+    spec::Model sight;
+    if (!readSight(*root, context, *text, *checkpoint, keys, reporter, sight) ||
+        !renameTextTensors(*model, *text, *checkpoint, config, diags) ||
+        (text->sees && !joinSight(std::move(sight), *model, config)))
+      return std::nullopt;
+  }
   if (!addSentenceModules(result.folder, *model, diags) ||
       !checkDescription(*model, config))
     return std::nullopt;

@@ -85,11 +85,12 @@ bool renameTextTensors(spec::Model &model, const TextPart &text,
           source.tensor = rename(source.tensor);
         layer.weights[role.role] = std::move(sources);
       }
-  diags.note(config.locate(), text.whole +
-                                  " is a multimodal model; its text "
-                                  "model, " +
-                                  text.type +
-                                  " in text_config, is what is compiled");
+  if (!text.sees)
+    diags.note(config.locate(), text.whole +
+                                    " is a multimodal model; its text "
+                                    "model, " +
+                                    text.type +
+                                    " in text_config, is what is compiled");
   return true;
 }
 
@@ -166,7 +167,12 @@ std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
   if (chosen.head == Head::LanguageModel)
     for (const char *prefix : {"score.", "classifier.", "qa_outputs."})
       leaveOut(prefix, "a head that the model's class does not have", "");
-  if (text)
+  if (text && text->sees)
+    for (const std::string &prefix : text->unread)
+      leaveOut(prefix,
+               "a part of the tower of images behind the layer that is read",
+               "");
+  else if (text)
     for (const char *prefix :
          {"audio_tower.", "embed_audio.", "embed_vision.", "image_newline",
           "model.audio_tower.", "model.connector.", "model.embed_audio.",

@@ -18,6 +18,9 @@ struct TextPart {
   /// text model and that it does not repeat.
   spec::Value object;
   std::string whole, type; ///< both model types, quoted
+  /// Prefixes of tensors of a tower behind the layer whose features are read.
+  std::vector<std::string> unread;
+  bool sees = false; ///< its tower of images is a part of the model
 };
 
 /// Nothing if config.json is itself that of a known architecture, or has no
@@ -28,6 +31,17 @@ std::optional<TextPart> findTextPart(const spec::Value &root);
 bool renameTextTensors(spec::Model &model, const TextPart &text,
                        const Checkpoint &checkpoint, Config &config,
                        DiagnosticEngine &diags);
+
+/// Reads what LLaVA has before its text model into `sight`: the streams
+/// "vision" (CLIP's tower) and "images" (the projector), and one layer that
+/// inserts the vectors of the latter. `root` is the whole config.json. Sets
+/// `part.sees`, unless the tower is none that is known: then the model stays
+/// one of texts. False after an error.
+bool readSight(const spec::Value &root, ImportContext &context, TextPart &part,
+               const Checkpoint &checkpoint, KeyReport &keys,
+               spec::Reporter &reporter, spec::Model &sight);
+/// Puts it before the text model.
+bool joinSight(spec::Model sight, spec::Model &model, Config &config);
 
 /// Prefixes of tensors that the model leaves out, if the checkpoint has such:
 /// layers that predict further tokens, heads of other classes, the towers of a

@@ -26,7 +26,7 @@ std::unique_ptr<Conversation> Conversation::create(CompiledModel &model,
                    "with --tokenizer=FILE");
     return nullptr;
   }
-  if (model.entry("encode")) {
+  if (model.encodes()) {
     error.badInput("model '" + info.name +
                    "' is an encoder-decoder, which does not chat; use "
                    "'generate'");

@@ -10,6 +10,7 @@
 #include "../Generation/TokenLogprobs.h"
 #include "CliTranscribe.h"
 
+#include "PromptImages.h"
 #include "attune/Runtime/Chat.h"
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Guess.h"
@@ -264,10 +265,11 @@ static bool openTokenizer(const ModelInfo &info, const GenerateOptions &options,
 }
 
 /// The ids of a prompt; begins with the model's first token if it is empty.
-static bool findIds(const ModelInfo &info, const GenerateOptions &options,
+static bool findIds(const CompiledModel &model, const GenerateOptions &options,
                     const Tokenizer *tokenizer, const ChatPrompt *chat,
                     const Prompt &prompt, std::vector<int64_t> &ids,
                     Error &error) {
+  const ModelInfo &info = model.info();
   ids = prompt.ids;
   if (prompt.isText) {
     if (!(chat ? chat->encode(*tokenizer,
@@ -281,7 +283,7 @@ static bool findIds(const ModelInfo &info, const GenerateOptions &options,
   if (ids.empty() && options.inputs.empty())
     return error.badInput("the prompt is empty, and the model names no token "
                           "to begin with");
-  return true;
+  return placeImages(model, options.images.size(), ids, error);
 }
 
 namespace {
@@ -417,7 +419,8 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
     noteSettings(settings, messages);
     return transcribe(model, options, out, messages, error);
   }
-  if (!readPrompts(options, prompts, error))
+  if (!readImages(model, options, error) ||
+      !readPrompts(options, prompts, error))
     return false;
   if (model.numGroups() > 1 && !options.promptsFile.empty() &&
       options.promptsFile != "-") {
@@ -473,7 +476,7 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
     for (size_t i = 0; i < pages.size(); ++i)
       if (!pages.sink(i))
         return error.set(ExitResourceLimit, "no memory for the texts");
-      else if (!findIds(info, options, tokenizer.get(), chat.get(), prompts[i],
+      else if (!findIds(model, options, tokenizer.get(), chat.get(), prompts[i],
                         pages.sink(i)->ids, error))
         return false;
     TextTimes times;
@@ -489,7 +492,7 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
   }
   for (const Prompt &prompt : prompts) {
     Sink sink(prompt, out, options, format, tokenizer.get(), shownEnds);
-    if (!findIds(info, options, tokenizer.get(), chat.get(), prompt, sink.ids,
+    if (!findIds(model, options, tokenizer.get(), chat.get(), prompt, sink.ids,
                  error))
       return false;
     double start = now();

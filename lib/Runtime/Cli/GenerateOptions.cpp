@@ -36,6 +36,9 @@ const OptionSpecs &GenerateOptions::specs() {
          "the model says, or the one that it hears)"},
         {"task", "NAME", "with --audio: transcribe, or translate into English"},
         {"timestamps", "", "with --audio: say when each part was said"},
+        {"image", "FILE",
+         "picture (PNG or JPEG) for the next image token of the prompt; may be "
+         "repeated"},
         {"max-new-tokens", "N",
          "stop after N tokens (default: at the context)"},
         {"min-new-tokens", "N", "no end token before N tokens (default: 0)"},
@@ -165,6 +168,8 @@ bool GenerateOptions::set(const ParsedOption &option, bool &mine,
     task = option.value;
   } else if (name == "timestamps") {
     timestamps = on;
+  } else if (name == "image") {
+    images.push_back(option.value);
   } else if (name == "max-new-tokens") {
     return parseInteger(option, 1, INT64_MAX, maxNewTokens, error);
   } else if (name == "stop") {
@@ -321,6 +326,14 @@ bool GenerateOptions::finish(Error &error) {
   if (!source && inputs.empty() && audio.empty())
     return error.set(ExitBadCommandLine,
                      "generate needs --prompt=TEXT or --prompt-ids=1,2,3");
+  if (!images.empty() && (!inputs.empty() || !promptsFile.empty()))
+    return error.set(ExitBadCommandLine,
+                     std::string("--image and ") +
+                         (inputs.empty() ? "--prompts-file" : "--inputs") +
+                         " exclude each other");
+  if (images.size() > 1 && beams > 1)
+    return error.set(ExitBadCommandLine,
+                     "--beams and more than one --image exclude each other");
   if (askedGreedy && askedSampling)
     return error.set(ExitBadCommandLine,
                      "greedy and an option that samples (--temperature, "

@@ -10,6 +10,7 @@
 #include "Generation.h"
 #include "SessionGroup.h"
 
+#include "../Cli/PromptImages.h"
 #include "attune/Runtime/Guess.h"
 
 #include <algorithm>
@@ -40,11 +41,13 @@ static bool startIds(const ModelInfo &info, const std::vector<int64_t> &prompt,
   return true;
 }
 
-/// Encodes a file's tensors or, without one, the prompt; the same for every
-/// row of the session.
-static bool encode(Session &session, const EntryInfo &entry, int64_t rows,
-                   const std::string &path, const std::vector<int64_t> &prompt,
-                   Error &error) {
+/// Encodes a file's tensors, or pictures, or, without them, the prompt; the
+/// same for every row of the session.
+static bool encode(Session &session, const EntryInfo &entry,
+                   const GenerateOptions &options, const ArgInfo *images,
+                   const std::vector<int64_t> &prompt, Error &error) {
+  int64_t rows = options.beams;
+  const std::string &path = options.inputs;
   std::vector<InputTensor> inputs;
   std::vector<Buffer> copies;
   auto add = [&](InputTensor input) {
@@ -79,6 +82,15 @@ static bool encode(Session &session, const EntryInfo &entry, int64_t rows,
       return true;
     error.message = path + ": " + error.message;
     return false;
+  }
+  if (images && !options.pixels.empty()) {
+    InputTensor pixels;
+    pixels.name = images->name;
+    pixels.dtype = DType::F32;
+    pixels.shape = {static_cast<int64_t>(options.images.size()), 3,
+                    images->shape[2].size, images->shape[3].size};
+    pixels.data = options.pixels.data();
+    return add(pixels) && session.encode(inputs, error);
   }
   const ArgInfo *ids = entry.findIds();
   if (!ids)
@@ -241,7 +253,7 @@ bool Generation::prepare(const std::vector<int64_t> &prompt, int64_t &positions,
   if (!encoder && !options.inputs.empty())
     return error.badInput("model '" + info.name +
                           "' has no encoder that could read --inputs");
-  bool encodesPrompt = encoder && options.inputs.empty() && !isEncoded;
+  bool encodesPrompt = model.encodes() && options.inputs.empty() && !isEncoded;
   if (prompt.empty() && (!encoder || encodesPrompt))
     return error.badInput("the prompt is empty");
   history = prompt;
@@ -274,8 +286,13 @@ bool Generation::start(const std::vector<int64_t> &prompt, Error &error) {
     return false;
   session = Session::create(model, /*batch=*/options.beams, capacity, error);
   const EntryInfo *encoder = model.entry("encode");
-  return session && (!encoder || encode(*session, *encoder, options.beams,
-                                        options.inputs, prompt, error));
+  if (!session || !encoder)
+    return session != nullptr;
+  // A model that can see need not.
+  if (!model.encodes() && options.inputs.empty() && options.pixels.empty())
+    return true;
+  return encode(*session, *encoder, options, findImageInput(model), prompt,
+                error);
 }
 
 bool Generation::search(std::string &stoppedBy, Error &error) {

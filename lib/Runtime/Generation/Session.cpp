@@ -69,6 +69,11 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
   const ArgInfo *ids = entry->findIds();
   if (ids)
     session->idsName = ids->name;
+  session->inserted = entry->findInserted();
+  if (session->inserted)
+    for (size_t i = 0; i < session->inserted->shape.size(); ++i)
+      if (i > 0 && session->inserted->shape[i].size < 1)
+        return internal("inserts vectors of no known number or size");
   session->addRings();
   bool hasLogits = false;
   unsigned outputs = 0;
@@ -303,6 +308,46 @@ bool Session::bindMemory(Invocation &call, Error &error) {
   return true;
 }
 
+/// How many vectors were taken by tokens before: what the size is called that
+/// stands beside them. Without vectors there are those of one picture, all of
+/// which were taken.
+bool Session::bindInserted(Invocation &call, Error &error) {
+  if (!inserted)
+    return true;
+  insertedAt.erase(
+      std::remove_if(insertedAt.begin(), insertedAt.end(),
+                     [&](int64_t position) { return position >= past; }),
+      insertedAt.end());
+  auto before = static_cast<int64_t>(insertedAt.size());
+  if (!encoded) {
+    InputTensor input;
+    input.name = inserted->name;
+    input.dtype = DType::F32;
+    before = 1;
+    input.shape = {1};
+    for (size_t i = 1; i < inserted->shape.size(); ++i) {
+      input.shape.push_back(inserted->shape[i].size);
+      if (i + 1 < inserted->shape.size())
+        before *= input.shape.back();
+    }
+    noVector.resize(static_cast<size_t>(before * input.shape.back()));
+    input.data = noVector.data();
+    if (!call.bindInput(input, error))
+      return false;
+  }
+  std::string size = inserted->name;
+  size.replace(size.rfind('.') + 1, std::string::npos, "before");
+  // A size that nobody says is 0.
+  return before == 0 || !call.hasDim(size) ||
+         call.bindDim(size, before, "the session", error);
+}
+
+void Session::noteInserted(const int64_t *ids, int64_t count) {
+  for (int64_t i = 0; inserted && i < batch * count; ++i)
+    if (ids[i] == inserted->inserted)
+      insertedAt.push_back(past + i % count);
+}
+
 bool Session::step(const int64_t *ids, int64_t count, Error &error) {
   if (count <= 0)
     return error.badInput("a step needs at least one token");
@@ -310,7 +355,7 @@ bool Session::step(const int64_t *ids, int64_t count, Error &error) {
     return error.badInput("the sequence has " + std::to_string(past + count) +
                           " positions, but there is room for " +
                           std::to_string(maxLength));
-  if (encoder && !encoded)
+  if (encoder && !encoded && !inserted)
     return error.badInput("nothing was encoded that could be decoded");
   int64_t beyond = invocation.entry().recomputeBeyond;
   if (beyond == 0 || past > beyond)
@@ -350,7 +395,8 @@ bool Session::bind(Invocation &call, const int64_t *ids, int64_t count,
   tensor.dtype = DType::I64;
   tensor.shape = {batch, count};
   tensor.data = ids;
-  if (!call.bindInput(tensor, error) || !bindMemory(call, error))
+  if (!call.bindInput(tensor, error) || !bindMemory(call, error) ||
+      !bindInserted(call, error))
     return false;
   if (!bindAdapters(call, std::vector<int64_t>(batch, adapterNumber),
                     adapterOfRows, error))
@@ -396,6 +442,7 @@ bool Session::inPieces(Invocation &call, const int64_t *ids, int64_t count,
         reset();
       return false;
     }
+    noteInserted(part, piece);
     past += piece;
     done += piece;
   }

@@ -90,7 +90,7 @@ bool Served::open(CompiledModel &compiled, const ServeOptions &options,
   else
     embedder = std::move(candidate);
   const EntryInfo *decode = compiled.entry("decode");
-  generates = decode && !compiled.entry("encode");
+  generates = decode && !compiled.encodes();
   if (!generates && !embedder)
     return error.badInput("model '" + info.name +
                           "' has nothing to serve: it is no causal language "

@@ -7,6 +7,8 @@
 
 #include "Preparation.h"
 
+#include "attune/Runtime/Sight.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -261,4 +263,32 @@ bool Preparation::prepare(Image &image, std::vector<float> &numbers,
   return true;
 }
 
+bool seePictures(const JsonValue &config, const std::vector<std::string> &files,
+                 int64_t height, int64_t width, std::vector<float> &pixels,
+                 Error &error) {
+  Preparation preparation;
+  std::string problem;
+  if (!preparation.read(config, problem))
+    return error.badInput("the model's preprocessor_config.json: " + problem);
+  pixels.clear();
+  for (const std::string &file : files) {
+    Image image;
+    std::vector<float> numbers;
+    if (!readImage(file, image, error))
+      return false;
+    if (!preparation.prepare(image, numbers, problem))
+      return error.badInput(file + ": " + problem);
+    if (image.height != height || image.width != width)
+      return error.badInput(
+          file + ": the model's preprocessor_config.json makes " +
+          std::to_string(image.width) + " x " + std::to_string(image.height) +
+          " pixels of it, but the model sees " + std::to_string(width) + " x " +
+          std::to_string(height));
+    pixels.insert(pixels.end(), numbers.begin(), numbers.end());
+  }
+  return true;
+}
+
 } // namespace attune::runtime
+
+const char attune_rt_sees = 1;

@@ -75,6 +75,7 @@ void LayerParser::parse(const Object &object, size_t index) {
                 std::holds_alternative<Conv>(layer.op) ||
                 std::holds_alternative<Add>(layer.op) ||
                 std::holds_alternative<Similarity>(layer.op) ||
+                std::holds_alternative<Insert>(layer.op) ||
                 std::holds_alternative<CrossEntropy>(layer.op) ||
                 std::holds_alternative<Recurrent>(layer.op) ||
                 std::holds_alternative<Scan>(layer.op) ||

@@ -92,6 +92,7 @@ private:
                                   size_t dims, int64_t fallback);
   Add parseAdd(const Object &object);
   Similarity parseSimilarity(const Object &object);
+  Insert parseInsert(const Object &object);
   bool parseSignals(const Object &object, Layer &layer);
   Modulation parseModulation(const Object &object);
   void checkModulation(const Object &object, const Block &block);

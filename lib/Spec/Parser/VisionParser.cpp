@@ -37,6 +37,8 @@ bool LayerParser::parseVision(const Object &object, Layer &layer) {
     layer.op = L2Norm{};
   } else if (auto options = object.object("similarity")) {
     layer.op = parseSimilarity(*options);
+  } else if (auto options = object.object("insert")) {
+    layer.op = parseInsert(*options);
   } else {
     return false;
   }
@@ -249,6 +251,27 @@ Add LayerParser::parseAdd(const Object &object) {
                                " channels, but the stream " +
                                std::to_string(*width));
   return add;
+}
+
+Insert LayerParser::parseInsert(const Object &object) {
+  Insert insert;
+  insert.source = object.string("source");
+  insert.id = object.integer("id", 0).value_or(0);
+  bool known = needTokens(object);
+  const TensorSpec *ids = streamInput();
+  if (!ids || ids->shape.size() != 2 || ids->dtype != DType::I64) {
+    object.error("is in a stream that does not start from ids, among which the "
+                 "tokens could be found");
+    return insert;
+  }
+  const Layer *source = findSource(object);
+  if (!known || !source)
+    return insert;
+  if (source->width && source->width != *width)
+    object.error("source", "has " + std::to_string(source->width) +
+                               " channels, but the stream " +
+                               std::to_string(*width));
+  return insert;
 }
 
 Similarity LayerParser::parseSimilarity(const Object &object) {

@@ -309,6 +309,8 @@ static ObjectType &layerType() {
           {"add", object(addType()), "sum with another result"},
           {"l2_norm", object(l2NormType()), "vectors of length 1"},
           {"similarity", object(similarityType()), "scalar products"},
+          {"insert", object(insertType()),
+           "vectors of another stream in the places of tokens"},
           {"activation", object(activationType()), "activation alone"},
           {"softmax", object(softmaxType()), "softmax alone"},
           {"rotary", object(rotaryType()), "rotary positions alone"},
@@ -337,15 +339,15 @@ static ObjectType &layerType() {
            "role to tensor, where it is not <name>.<role>; a list is "
            "concatenated along the output dimension"},
       },
-      {"embedding",    "positions",     "block",      "cycle",
-       "attention",    "ffn",           "moe",        "norm",
-       "layer_norm",   "rms_norm",      "linear",     "pool",
-       "class_tokens", "conv",          "batch_norm", "add",
-       "l2_norm",      "similarity",    "activation", "softmax",
-       "rotary",       "cross_entropy", "recurrent",  "scan",
-       "mamba",        "modulate",      "timestep",   "chunk",
-       "swap",         "overlap_add",   "slice",      "concat",
-       "layer_inputs", "spread",        "unite"},
+      {"embedding",    "positions",    "block",         "cycle",
+       "attention",    "ffn",          "moe",           "norm",
+       "layer_norm",   "rms_norm",     "linear",        "pool",
+       "class_tokens", "conv",         "batch_norm",    "add",
+       "l2_norm",      "similarity",   "insert",        "activation",
+       "softmax",      "rotary",       "cross_entropy", "recurrent",
+       "scan",         "mamba",        "modulate",      "timestep",
+       "chunk",        "swap",         "overlap_add",   "slice",
+       "concat",       "layer_inputs", "spread",        "unite"},
       "kind"};
   return type;
 }
@@ -454,17 +456,18 @@ static std::vector<const ObjectType *> &allObjectTypes() {
       &sliceType(),        &concatType(),       &poolType(),
       &classTokensType(),  &convType(),         &batchNormType(),
       &addType(),          &l2NormType(),       &similarityType(),
-      &activationType(),   &softmaxType(),      &rotaryType(),
-      &crossEntropyType(), &recurrentType(),    &scanCellType(),
-      &scanAttendType(),   &scanLinearType(),   &scanMeanType(),
-      &scanStepType(),     &scanType(),         &mambaType(),
-      &outNormType(),      &shortConvType(),    &deltaRuleType(),
-      &queryGrowthType(),  &timeMixType(),      &modulationType(),
-      &timestepType(),     &chunkType(),        &swapType(),
-      &overlapAddType(),   &alternatingType(),  &layerInputsType(),
-      &spreadType(),       &uniteType(),        &weightSourceType(),
-      &layerType(),        &inputType(),        &streamType(),
-      &samplingType(),     &generationType(),   &audioType()};
+      &insertType(),       &activationType(),   &softmaxType(),
+      &rotaryType(),       &crossEntropyType(), &recurrentType(),
+      &scanCellType(),     &scanAttendType(),   &scanLinearType(),
+      &scanMeanType(),     &scanStepType(),     &scanType(),
+      &mambaType(),        &outNormType(),      &shortConvType(),
+      &deltaRuleType(),    &queryGrowthType(),  &timeMixType(),
+      &modulationType(),   &timestepType(),     &chunkType(),
+      &swapType(),         &overlapAddType(),   &alternatingType(),
+      &layerInputsType(),  &spreadType(),       &uniteType(),
+      &weightSourceType(), &layerType(),        &inputType(),
+      &streamType(),       &samplingType(),     &generationType(),
+      &audioType()};
   return types;
 }
 

@@ -103,6 +103,7 @@ const ObjectType &batchNormType();
 const ObjectType &addType();
 const ObjectType &l2NormType();
 const ObjectType &similarityType();
+const ObjectType &insertType();
 const ObjectType &modulationType();
 const ObjectType &timestepType();
 const ObjectType &chunkType();

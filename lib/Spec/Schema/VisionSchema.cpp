@@ -122,6 +122,20 @@ const ObjectType &l2NormType() {
   return type;
 }
 
+const ObjectType &insertType() {
+  static const ObjectType type{
+      "insert",
+      "Vectors of an earlier stream in the places of the tokens with one id, "
+      "in their order.",
+      {
+          {"source", string(), "the earlier stream, or a layer of one", true},
+          {"id", integer(0), "of the tokens that are replaced", true},
+      },
+      {},
+      {}};
+  return type;
+}
+
 const ObjectType &similarityType() {
   static const ObjectType type{
       "similarity",

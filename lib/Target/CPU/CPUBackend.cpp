@@ -89,11 +89,10 @@ llvm::Expected<ProductBytes> CPUBackend::emit(llvm::StringRef product,
   if (product == "obj")
     return *emission.object;
   emission.beginStage("linking");
-  mlir::ModuleOp module = emission.module;
   return linkProduct(*emission.object,
                      product == "so" ? LinkKind::SharedLibrary
                                      : LinkKind::Executable,
-                     module->hasAttr("attune.serves"));
+                     findLinkParts(emission.module));
 }
 
 } // namespace attune

@@ -78,6 +78,10 @@ static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
     object["max"] = bound.getInt();
   if (auto id = entry.getArgAttrOfType<IntegerAttr>(number, "attune.ignored"))
     object["ignored"] = id.getInt();
+  for (const char *key : {"inserted", "each"})
+    if (auto value = entry.getArgAttrOfType<IntegerAttr>(
+            number, (Twine("attune.") + key).str()))
+      object[key] = value.getInt();
   if (auto most = entry.getArgAttrOfType<IntegerAttr>(number, "attune.longest"))
     object["longest"] = most.getInt();
   if (auto value = entry.getArgAttrOfType<StringAttr>(number, "attune.default"))
@@ -163,6 +167,8 @@ void attachDescription(ModuleOp module, StringRef metadata,
   // Without a tokenizer nobody can talk with it.
   if (!info.tokenizerJson.empty())
     module->setAttr("attune.serves", b.getUnitAttr());
+  if (!info.imagesJson.empty())
+    module->setAttr("attune.sees", b.getUnitAttr());
 }
 
 LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
@@ -277,6 +283,7 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
   };
   if (failed(addJson("chat", info.chatJson, "the chat template")) ||
       failed(addJson("audio", info.audioJson, "what it hears")) ||
+      failed(addJson("images", info.imagesJson, "preprocessor_config.json")) ||
       failed(addJson("inspect", info.inspectJson, "the inspection report")))
     return failure();
   std::string text;

@@ -90,7 +90,7 @@ static std::string archive(const char *name) {
   return findRuntime() + "/lib" + name + ".a";
 }
 
-static void addArguments(const Linker &linker, LinkKind kind, bool serves,
+static void addArguments(const Linker &linker, LinkKind kind, LinkParts parts,
                          const std::string &object, const std::string &exports,
                          std::vector<std::string> &arguments) {
   // What a driver hands to its linker.
@@ -120,9 +120,13 @@ static void addArguments(const Linker &linker, LinkKind kind, bool serves,
     option("--no-whole-archive");
   } else {
     arguments.push_back(archive("AttuneRuntimeMain"));
-    if (serves) {
+    if (parts.serves) {
       option("--undefined=attune_rt_serves");
       arguments.push_back(archive("AttuneRuntimeServe"));
+    }
+    if (parts.sees) {
+      option("--undefined=attune_rt_sees");
+      arguments.push_back(archive("AttuneRuntimeSight"));
     }
     arguments.insert(arguments.end(), {archive("AttuneRuntime"), "-pie"});
   }
@@ -137,16 +141,21 @@ static void addArguments(const Linker &linker, LinkKind kind, bool serves,
   startFile("crtn.o");
 }
 
+LinkParts findLinkParts(mlir::ModuleOp module) {
+  return {module->hasAttr("attune.serves"), module->hasAttr("attune.sees")};
+}
+
 llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
-                                         LinkKind kind, bool serves) {
+                                         LinkKind kind, LinkParts parts) {
   std::optional<Linker> linker = findLinker();
   if (!linker)
     return refuse(
         "linking needs a C compiler (cc, gcc or clang on PATH, or named by "
         "ATTUNE_CC), or ld.lld and the C library's start files (Debian: "
         "lld-22, libc6-dev), and there is none; --emit=obj needs no linker");
-  for (const char *name : {"AttuneRuntime", "AttuneRuntimeMain",
-                           "AttuneRuntimeServe", "AttuneRuntimeStandalone"})
+  for (const char *name :
+       {"AttuneRuntime", "AttuneRuntimeMain", "AttuneRuntimeServe",
+        "AttuneRuntimeSight", "AttuneRuntimeStandalone"})
     if (!llvm::sys::fs::exists(archive(name)))
       return refuse("the runtime library " + archive(name) + " is missing");
 
@@ -179,7 +188,7 @@ llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
         << "{ global: attune_*; local: *; };\n";
   }
   std::vector<std::string> arguments = {linker->program, "-o", path};
-  addArguments(*linker, kind, serves, objectPath, exports, arguments);
+  addArguments(*linker, kind, parts, objectPath, exports, arguments);
   llvm::SmallVector<llvm::StringRef> views(arguments.begin(), arguments.end());
   if (runTool(linker->program, views, folder, messages) != 0)
     return refuse(linker->program + " failed to link:\n" + messages);

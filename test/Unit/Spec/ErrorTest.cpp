@@ -167,8 +167,8 @@ TEST(FormErrors, EveryIndependentErrorIsReportedOnce) {
       "8:3 error: /layers/3: has no kind; expected one of embedding, "
       "positions, block, cycle, attention, ffn, moe, norm, layer_norm, "
       "rms_norm, linear, pool, class_tokens, conv, batch_norm, add, l2_norm, "
-      "similarity, activation, softmax, rotary, cross_entropy, recurrent, "
-      "scan, "
+      "similarity, insert, activation, softmax, rotary, cross_entropy, "
+      "recurrent, scan, "
       "mamba, modulate, timestep, chunk, swap, overlap_add, slice, "
       "concat, layer_inputs, spread, unite\n");
 }

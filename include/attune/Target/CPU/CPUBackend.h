@@ -34,6 +34,7 @@ struct ProductInfo {
   std::string tokenizerJson; ///< text of tokenizer.json, may be empty
   std::string chatJson;      ///< {"template", "tokens"}, may be empty
   std::string audioJson;     ///< how it hears, see spec::print; may be empty
+  std::string imagesJson;    ///< a preprocessor_config.json, may be empty
   std::string inspectJson;   ///< a JSON object for `inspect`, may be empty
   std::vector<std::string> needs; ///< of the CPU; see TargetDescription
 };
@@ -104,11 +105,18 @@ private:
 };
 
 enum class LinkKind { Executable, SharedLibrary };
-/// Links an object with Attune's runtime, an executable with the server of the
-/// verb `serve` if `serves` is set. The runtime archives are looked for beside
-/// the running program (../lib). Errors are refusals.
+/// Parts of the runtime that not every executable has.
+struct LinkParts {
+  bool serves = false; ///< the server of the verb `serve`
+  bool sees = false;   ///< the reader of pictures
+};
+/// What the module's product needs of them.
+LinkParts findLinkParts(mlir::ModuleOp module);
+/// Links an object with Attune's runtime, which for an executable has `parts`.
+/// The runtime archives are looked for beside the running program (../lib).
+/// Errors are refusals.
 llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
-                                         LinkKind kind, bool serves);
+                                         LinkKind kind, LinkParts parts);
 
 /// Code for a CPU, through LLVM. Backends whose host code is made like this
 /// derive from it.

@@ -11,6 +11,46 @@ namespace attune::hf {
 
 using namespace spec;
 
+ClipVision addClipVision(EncoderBuilder &builder, Config &config,
+                         const std::string &prefix, const std::string &batch,
+                         int64_t layer) {
+  EncoderSizes sizes = readEncoderSizes(
+      config, {768, 12, 12, 3072, 1e-5, Activation::QuickGelu}, "quick_gelu");
+  int64_t image = config.integer("image_size", 224);
+  int64_t patch = config.integer("patch_size", 32);
+  int64_t channels = config.integer("num_channels", 3);
+  ignoreTowerKeys(config);
+  if (patch > image)
+    config.error("patch_size", "is larger than the image");
+  int64_t blocks = layer < 0 ? sizes.layers + 1 + layer : layer;
+  if (blocks < 0 || blocks > sizes.layers)
+    config.error("num_hidden_layers", "there is no layer " +
+                                          std::to_string(layer) + " among " +
+                                          std::to_string(sizes.layers));
+  if (config.hasErrors())
+    return {};
+  builder.imageInput(channels, image, image, batch,
+                     config.locate("image_size"));
+  StreamBuilder stream(config, prefix, channels);
+  Conv conv = patches(channels, sizes.width, patch);
+  conv.bias = false;
+  stream.add("embeddings.patch_embedding", "patch_size", conv, sizes.width);
+  stream.add("embeddings.class_tokens", "hidden_size", ClassTokens{1})
+      .weights["weight"] = {
+      {prefix + "embeddings.class_embedding", false, 0, -1}};
+  Positions positions;
+  positions.count = PositionCount::Tokens;
+  positions.length = (image / patch) * (image / patch) + 1;
+  stream.add("embeddings.position_embedding", "image_size", positions);
+  Block block = encoderBlock(sizes, Placement::Pre);
+  stream.norm("pre_layrnorm", block.norm);
+  if (blocks)
+    stream.blocks("encoder.layers.{i}", "num_hidden_layers", blocks, block,
+                  towerTensors());
+  builder.finish("vision", "pixel_values", std::move(stream));
+  return {sizes.width, sizes.layers, blocks};
+}
+
 namespace {
 /// Both towers, of which a model may have one.
 class Clip {
@@ -56,40 +96,17 @@ public:
 
   /// The streams "vision" (not normed) and "vision_pooled"; gives the width.
   int64_t vision(Config &config, const std::string &batch) {
-    EncoderSizes sizes = readEncoderSizes(
-        config, {768, 12, 12, 3072, 1e-5, Activation::QuickGelu}, "quick_gelu");
-    int64_t image = config.integer("image_size", 224);
-    int64_t patch = config.integer("patch_size", 32);
-    int64_t channels = config.integer("num_channels", 3);
-    ignoreTowerKeys(config);
-    if (patch > image)
-      config.error("patch_size", "is larger than the image");
+    std::string prefix = "vision_model.";
+    int64_t width = addClipVision(builder, config, prefix, batch).width;
     if (config.hasErrors())
       return 0;
-    std::string prefix = "vision_model.";
-    builder.imageInput(channels, image, image, batch,
-                       config.locate("image_size"));
-    StreamBuilder stream(config, prefix, channels);
-    Conv conv = patches(channels, sizes.width, patch);
-    conv.bias = false;
-    stream.add("embeddings.patch_embedding", "patch_size", conv, sizes.width);
-    stream.add("embeddings.class_tokens", "hidden_size", ClassTokens{1})
-        .weights["weight"] = {
-        {prefix + "embeddings.class_embedding", false, 0, -1}};
-    Positions positions;
-    positions.count = PositionCount::Tokens;
-    positions.length = (image / patch) * (image / patch) + 1;
-    stream.add("embeddings.position_embedding", "image_size", positions);
-    Block block = encoderBlock(sizes, Placement::Pre);
-    stream.norm("pre_layrnorm", block.norm);
-    stream.blocks("encoder.layers.{i}", "num_hidden_layers", sizes.layers,
-                  block, towerTensors());
-    builder.finish("vision", "pixel_values", std::move(stream));
-    StreamBuilder pooled(config, prefix, sizes.width);
+    StreamBuilder pooled(config, prefix, width);
     EncoderBuilder::pool(pooled, "pooled");
-    pooled.add("post_layernorm", "", block.norm).pooled = true;
+    Norm norm;
+    norm.eps = config.real("layer_norm_eps", 1e-5);
+    pooled.add("post_layernorm", "", norm).pooled = true;
     builder.finish("vision_pooled", "vision", std::move(pooled));
-    return sizes.width;
+    return width;
   }
 
   /// The stream's vector in the space that both towers share.

@@ -26,6 +26,16 @@ const spec::Value *findTower(Config &config, const char *key);
 /// Patches of images [batch, channels, size, size], as tokens of this width.
 spec::Conv patches(int64_t channels, int64_t width, int64_t patch);
 
+struct ClipVision {
+  int64_t width = 0;
+  int64_t layers = 0, blocks = 0; ///< that it has, and that are read
+};
+/// The stream "vision" of CLIP's tower of images, not normed, behind so many of
+/// its blocks; -1 is behind the last. Of width 0 after an error.
+ClipVision addClipVision(EncoderBuilder &builder, Config &config,
+                         const std::string &prefix, const std::string &batch,
+                         int64_t layer = -1);
+
 /// Scores of the mean of the tokens of `from` behind the first `before`.
 void classifyPatches(EncoderBuilder &builder, const char *from, int64_t width,
                      int64_t before);

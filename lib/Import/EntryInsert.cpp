@@ -1,0 +1,179 @@
+//===- EntryInsert.cpp - Vectors in the places of tokens --------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "EntryImporter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace attune;
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// How many rows earlier steps have inserted is a size that the session says.
+static std::string nameOfBefore(const std::string &symbol) {
+  return symbol + ".before";
+}
+
+/// Vectors [.., width] as rows [rows, width].
+static Value asRows(OpBuilder &builder, Location at, Value vectors) {
+  auto type = typeOf(vectors);
+  if (type.getRank() == 2)
+    return vectors;
+  auto flat = RankedTensorType::get(
+      {ShapedType::kDynamic, type.getShape().back()}, type.getElementType());
+  return tensor::CollapseShapeOp::create(
+      builder, at, flat, vectors, ArrayRef<ReassociationIndices>{{0, 1}, {2}});
+}
+
+/// What the layer inserts; null after an error.
+Value EntryImporter::vectorsOf(const spec::Layer &layer) {
+  const auto &op = std::get<spec::Insert>(layer.op);
+  const NamedTensor *source = findResult(op.source);
+  auto type = source ? typeOf(source->value) : RankedTensorType();
+  if (!source || type.getRank() < 2 || type.getRank() > 3 ||
+      type.getShape().back() != layer.width) {
+    diags.error(layer.location, "the result of '" + op.source +
+                                    "' has no vectors for the stream");
+    return {};
+  }
+  return source->value;
+}
+
+/// A step takes the rows from @encode.
+LogicalResult EntryImporter::importInsertedRows() {
+  const std::vector<spec::Layer> &layers = stream->spec.layers;
+  for (size_t n = 0; n < layers.size(); ++n) {
+    if (!std::holds_alternative<spec::Insert>(layers[n].op))
+      continue;
+    Value vectors = vectorsOf(layers[n]);
+    if (!vectors)
+      return failure();
+    insertedRows[n] = vectors;
+  }
+  return success();
+}
+
+void EntryImporter::addInsertedRows() {
+  const std::vector<spec::Layer> &layers = stream->spec.layers;
+  for (size_t n = 0; n < layers.size(); ++n) {
+    const spec::Layer &layer = layers[n];
+    if (!std::holds_alternative<spec::Insert>(layer.op))
+      continue;
+    Location at = loc(layer.location);
+    std::string rows = stream->symbols[n] + ".rows";
+    const auto &op = std::get<spec::Insert>(layer.op);
+    const std::vector<spec::Dim> &shape = shared.shapes[op.source];
+    SmallVector<int64_t> sizes(shape.size(), ShapedType::kDynamic);
+    sizes.back() = layer.width;
+    auto type = RankedTensorType::get(sizes, builder.getF32Type());
+    Argument given = {rows, "input", "", type, shape, std::nullopt, at};
+    given.insertedId = op.id;
+    if (shape.size() == 3 && shape[1].size > 0)
+      given.insertedEach = shape[1].size;
+    arguments.push_back(given);
+    arguments.push_back({nameOfBefore(stream->symbols[n]),
+                         "size",
+                         "",
+                         builder.getIndexType(),
+                         {},
+                         std::nullopt,
+                         at});
+  }
+}
+
+/// Tokens are counted over the whole batch, as the published classes do. One
+/// that finds no row is not a number; in a step, where it may have been
+/// generated, it is a token like others.
+LogicalResult EntryImporter::importInsert(size_t number) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  const auto &op = std::get<spec::Insert>(layer.op);
+  Location at = loc(layer.location);
+  auto found = inputs.find(stream->root);
+  if (found == inputs.end() || typeOf(found->second.value).getRank() != 2 ||
+      typeOf(state.value).getRank() != 3) {
+    diags.error(layer.location, "the stream does not have one token for each "
+                                "id of '" +
+                                    stream->root + "'");
+    return failure();
+  }
+  Value ids = found->second.value, rows, before;
+  if (decode) {
+    rows = inputs[stream->symbols[number] + ".rows"].value;
+    before = inputs[nameOfBefore(stream->symbols[number])].value;
+  } else {
+    rows = vectorsOf(layer);
+  }
+  if (!rows)
+    return failure();
+  rows = asRows(builder, at, rows);
+  const int64_t dynamic = ShapedType::kDynamic;
+  Value batch = size(0), tokens = size(1);
+  Value all = arith::MulIOp::create(builder, at, batch, tokens);
+  // All sequences as one, 1 where a token is replaced, 0 elsewhere.
+  Value empty = tensor::EmptyOp::create(
+      builder, at, {builder.getIndexAttr(1), OpFoldResult(all)},
+      builder.getI64Type());
+  auto marks = linalg::GenericOp::create(
+      builder, at, empty.getType(), ValueRange(), empty,
+      builder.getMultiDimIdentityMap(2),
+      SmallVector<utils::IteratorType>(2, utils::IteratorType::parallel),
+      [&](OpBuilder &b, Location at, ValueRange) {
+        Value place = linalg::IndexOp::create(b, at, 1);
+        Value row = arith::DivUIOp::create(b, at, place, tokens);
+        Value column = arith::RemUIOp::create(b, at, place, tokens);
+        Value id =
+            tensor::ExtractOp::create(b, at, ids, ValueRange{row, column});
+        Value wanted = arith::ConstantIntOp::create(b, at, op.id, 64);
+        Value same =
+            arith::CmpIOp::create(b, at, arith::CmpIPredicate::eq, id, wanted);
+        Value mark = arith::ExtUIOp::create(b, at, b.getI64Type(), same);
+        linalg::YieldOp::create(b, at, mark);
+      });
+  auto counted =
+      RankedTensorType::get({dynamic, dynamic}, builder.getI64Type());
+  Value counts = TokenPositionsOp::create(
+      builder, at, counted,
+      tensor::CastOp::create(builder, at, counted, marks.getResult(0)),
+      builder.getI64IntegerAttr(0));
+  Value numRows = tensor::DimOp::create(builder, at, rows, index(0));
+  Value vectors = state.value;
+  Value zero = index(0), one = index(1);
+  state.value = generate(
+      at, {batch, tokens}, layer.width,
+      [&](OpBuilder &b, ValueRange place) -> Value {
+        Value token = arith::AddIOp::create(
+            b, at, arith::MulIOp::create(b, at, place[0], tokens), place[1]);
+        Value count = arith::IndexCastOp::create(
+            b, at, b.getIndexType(),
+            tensor::ExtractOp::create(b, at, counts, ValueRange{zero, token}));
+        Value own = tensor::ExtractOp::create(b, at, vectors, place);
+        Value isOwn =
+            arith::CmpIOp::create(b, at, arith::CmpIPredicate::eq, count, zero);
+        if (before)
+          count = arith::AddIOp::create(b, at, count, before);
+        // The row of no token, and that behind the last, are read nowhere.
+        Value row = arith::SubIOp::create(
+            b, at, arith::MaxUIOp::create(b, at, count, one), one);
+        Value has = arith::CmpIOp::create(b, at, arith::CmpIPredicate::ult, row,
+                                          numRows);
+        Value safe = arith::SelectOp::create(b, at, has, row, zero);
+        Value given =
+            tensor::ExtractOp::create(b, at, rows, ValueRange{safe, place[2]});
+        Value none = arith::ConstantOp::create(
+            b, at, b.getF32FloatAttr(std::numeric_limits<float>::quiet_NaN()));
+        given = arith::SelectOp::create(b, at, has, given, decode ? own : none);
+        return arith::SelectOp::create(b, at, isOwn, own, given);
+      });
+  return success();
+}
