@@ -75,14 +75,14 @@ func.func @halves(%q: tensor<3x64xi8>, %s: tensor<3x2xf32>, %n: tensor<3x2xi32>)
 // -----
 
 // Stacks of a mixture, both or neither.
-// CHECK: attune.weight @up gated panels 8 : tensor<4x4x6x16xbf16>
-// CHECK: attune.weight @down panels 8 : tensor<4x2x5x16xbf16>
-// CHECK: attune.weight @odd.up panels 8 : tensor<4x1x12x8xbf16>
-// CHECK: attune.weight @odd.down panels 8 : tensor<4x2x7x8xbf16>
-attune.weight @up : tensor<4x20x12xbf16> from [#attune.source<"up">]
-attune.weight @down : tensor<4x12x10xbf16> from [#attune.source<"down">]
-attune.weight @odd.up : tensor<4x7x12xbf16> from [#attune.source<"odd.up">]
-attune.weight @odd.down : tensor<4x12x7xbf16> from [#attune.source<"odd.down">]
+// CHECK: attune.weight @up parts 4 gated panels 8 : tensor<4x4x6x16xbf16>
+// CHECK: attune.weight @down parts 4 panels 8 : tensor<4x2x5x16xbf16>
+// CHECK: attune.weight @odd.up parts 4 panels 8 : tensor<4x1x12x8xbf16>
+// CHECK: attune.weight @odd.down parts 4 panels 8 : tensor<4x2x7x8xbf16>
+attune.weight @up parts 4 : tensor<4x20x12xbf16> from [#attune.source<"up.{e}">]
+attune.weight @down parts 4 : tensor<4x12x10xbf16> from [#attune.source<"down.{e}">]
+attune.weight @odd.up parts 4 : tensor<4x7x12xbf16> from [#attune.source<"odd.up.{e}">]
+attune.weight @odd.down parts 4 : tensor<4x12x7xbf16> from [#attune.source<"odd.down.{e}">]
 // CHECK-LABEL: @mixtures(
 // CHECK:         attune.moe {{.+}} gated activation <silu> : tensor<?x12xbf16>, tensor<?x2xi64>, tensor<?x2xf32>, tensor<4x4x6x16xbf16>, tensor<4x2x5x16xbf16>
 func.func @mixtures(%x: tensor<?x12xbf16>, %e: tensor<?x2xi64>, %w: tensor<?x2xf32>) -> (tensor<?x12xf32>, tensor<?x12xf32>) {
