@@ -7,28 +7,20 @@
 
 #include "SharedFunctions.h"
 
+#include "attune/Codegen/EqualBodies.h"
+
 using namespace mlir;
 
 namespace attune {
 
-/// By what a function computes, whatever it is called and wherever it comes
-/// from.
-static llvm::hash_code hashBody(func::FuncOp func) {
-  llvm::hash_code code = hash_value(Type(func.getFunctionType()));
-  func.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
-    code =
-        llvm::hash_combine(code, OperationEquivalence::computeHash(
-                                     op, OperationEquivalence::ignoreHashValue,
-                                     OperationEquivalence::ignoreHashValue,
-                                     OperationEquivalence::IgnoreLocations));
-  });
-  return code;
+static llvm::hash_code hashOf(func::FuncOp func) {
+  return llvm::hash_combine(Type(func.getFunctionType()),
+                            hashOfBody(func.getBody()));
 }
 
 static bool computeTheSame(func::FuncOp a, func::FuncOp b) {
   return a.getFunctionType() == b.getFunctionType() &&
-         OperationEquivalence::isRegionEquivalentTo(
-             &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
+         areEqualBodies(a.getBody(), b.getBody());
 }
 
 /// `name`, or with the first number behind it that makes it a new one.
@@ -51,7 +43,7 @@ func::FuncOp SharedFunctions::create(Location loc, StringRef name,
 }
 
 std::pair<func::FuncOp, bool> SharedFunctions::add(func::FuncOp func) {
-  auto &candidates = known[hashBody(func)];
+  auto &candidates = known[hashOf(func)];
   for (func::FuncOp other : candidates)
     if (computeTheSame(other, func)) {
       func.erase();

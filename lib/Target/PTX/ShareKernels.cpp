@@ -7,6 +7,8 @@
 
 #include "attune/Target/PTX/Passes.h"
 
+#include "attune/Codegen/EqualBodies.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -26,23 +28,13 @@ DictionaryAttr attributesOf(gpu::GPUFuncOp kernel) {
   return all.getDictionary(kernel.getContext());
 }
 
-/// By what a kernel computes, whatever it is called and wherever it comes from.
 llvm::hash_code hashOf(gpu::GPUFuncOp kernel) {
-  llvm::hash_code code = hash_value(attributesOf(kernel));
-  kernel.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
-    code =
-        llvm::hash_combine(code, OperationEquivalence::computeHash(
-                                     op, OperationEquivalence::ignoreHashValue,
-                                     OperationEquivalence::ignoreHashValue,
-                                     OperationEquivalence::IgnoreLocations));
-  });
-  return code;
+  return llvm::hash_combine(attributesOf(kernel), hashOfBody(kernel.getBody()));
 }
 
 bool computeTheSame(gpu::GPUFuncOp a, gpu::GPUFuncOp b) {
   return attributesOf(a) == attributesOf(b) &&
-         OperationEquivalence::isRegionEquivalentTo(
-             &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
+         areEqualBodies(a.getBody(), b.getBody());
 }
 
 struct ShareKernels final : impl::ShareKernelsBase<ShareKernels> {
