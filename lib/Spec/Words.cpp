@@ -24,7 +24,8 @@ const char *keyOf(const Layer &layer) {
       "similarity", "insert",       "cross_entropy", "recurrent",
       "scan",       "mamba",        "modulate",      "timestep",
       "chunk",      "swap",         "overlap_add",   "layer_inputs",
-      "spread",     "unite"};
+      "spread",     "unite",        "windows",       "whole",
+      "merge"};
   // In the order of the variant, whose last kinds name themselves.
   static_assert(std::size(keys) + 2 == std::variant_size_v<decltype(layer.op)>);
   return keys[layer.op.index()];
@@ -270,6 +271,8 @@ const char *stringify(Interpolation interpolation) {
     return "bilinear";
   case Interpolation::Bicubic:
     return "bicubic";
+  case Interpolation::Corners:
+    return "corners";
   }
   return "";
 }

@@ -11,6 +11,7 @@
 #include "attune/Spec/Alternating.h"
 #include "attune/Spec/Audio.h"
 #include "attune/Spec/Latent.h"
+#include "attune/Spec/Places.h"
 #include "attune/Spec/RecurrentLayers.h"
 #include "attune/Spec/StateSpaces.h"
 
@@ -94,6 +95,9 @@ struct Rope {
   bool interleaved = false;
   int64_t channels = 0; ///< turned channels per head (even, <= head_dim)
   RopeScaling scaling;
+  /// See Places.h.
+  RopeSections sections;
+  bool places = false;
   SourceLocation location;
 };
 
@@ -379,7 +383,8 @@ enum class SinusoidLayout { Interleaved, Blocks, Tensor2Tensor };
 /// (RoBERTa).
 enum class PositionCount { Input, Tokens, Unpadded };
 /// How a table of an image's places serves an image of another size.
-enum class Interpolation { None, Bilinear, Bicubic };
+/// Corners: bilinear with the first and last place of each where they were.
+enum class Interpolation { None, Bilinear, Bicubic, Corners };
 /// A vector for each position, added or put beside the channels. Learned: role
 /// "weight" [length, width], in two dimensions "rows.weight" [rows, width / 2]
 /// and "columns.weight".
@@ -468,13 +473,6 @@ struct Similarity {
   bool bias = false;
 };
 
-/// Rows of `source`, which is of an earlier stream, in the places of the tokens
-/// with this id: the first token of the batch with it takes the first row.
-struct Insert {
-  std::string source;
-  int64_t id = 0;
-};
-
 /// The mean of -log softmax(logits)[target] over all targets but `ignore`: one
 /// number.
 struct CrossEntropy {
@@ -554,7 +552,7 @@ struct Layer {
                Pool, ClassTokens, Slice, Concat, Conv, BatchNorm, Add, L2Norm,
                Similarity, Insert, CrossEntropy, Recurrent, Scan, Mamba,
                Modulate, Timestep, Chunk, SwapChunks, OverlapAdd, LayerInputs,
-               Spread, Unite, Extension, Function>
+               Spread, Unite, Windows, Whole, Merge, Extension, Function>
       op;
   int64_t inputWidth = 0; ///< channels before this layer (0: ids, bare op)
   int64_t width = 0;      ///< channels after this layer (0: no tokens)

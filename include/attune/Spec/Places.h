@@ -1,0 +1,59 @@
+//===- Places.h - Places of images, alone and among tokens ------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_SPEC_PLACES_H
+#define ATTUNE_SPEC_PLACES_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace attune::spec {
+
+/// Rotary positions of texts with images (M-RoPE, Wang et al. 2024): how many
+/// pairs of channels turn by a token's number, how many by its row and how many
+/// by its column. A token of a text has one number for all three; the places of
+/// an image that starts at number n have n, n + row and n + column; what
+/// follows goes on behind the largest of them. Frequencies go on from section
+/// to section.
+struct RopeSections {
+  std::vector<int64_t> pairs; ///< three, or none: all turn by the number
+  /// Pair 3 i + 1 turns by the row and pair 3 i + 2 by the column, up to as
+  /// many as there are of each.
+  bool interleaved = false;
+};
+// `Rope::places`: of an image's tokens the first half of the pairs turns by the
+// row and the second by the column, each half with the frequencies of half as
+// many channels.
+
+/// Rows of `source`, which is of an earlier stream, in the places of the tokens
+/// with this id: the first token of the batch with it takes the first row.
+struct Insert {
+  std::string source;
+  int64_t id = 0;
+  /// Rows and columns that an image's vectors are, row by row: rotary positions
+  /// in sections go by them. Empty: no places.
+  std::vector<int64_t> grid;
+  bool add = false; ///< rows are added to such tokens
+};
+
+/// Windows of an image's places, each a sequence of its own, row by row. Those
+/// at its right and lower edge may be smaller: places beyond the image are
+/// hidden.
+struct Windows {
+  int64_t rows = 0, columns = 0;
+};
+/// The places of whole images, undoing the windows.
+struct Whole {};
+/// Squares of places as one, their channels side by side, row by row.
+struct Merge {
+  int64_t size = 2;
+};
+
+} // namespace attune::spec
+
+#endif // ATTUNE_SPEC_PLACES_H
