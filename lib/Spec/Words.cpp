@@ -273,6 +273,8 @@ const char *stringify(Interpolation interpolation) {
     return "bicubic";
   case Interpolation::Corners:
     return "corners";
+  case Interpolation::Crop:
+    return "crop";
   }
   return "";
 }

@@ -30,6 +30,16 @@ struct RopeSections {
 // row and the second by the column, each half with the frequencies of half as
 // many channels.
 
+/// Rotary positions of several numbers per token, the axes, each for a share of
+/// the channels with the frequencies of so many. The numbers are those of
+/// inputs [tokens, axes], one behind the other; without inputs, of an image's
+/// row and column: place i of n has 2 pi ((2 i + 1) / n - 1), and tokens before
+/// the image are not turned.
+struct RopeAxes {
+  std::vector<int64_t> channels; ///< even; none: one number turns all
+  std::vector<std::string> inputs;
+};
+
 /// Rows of `source`, which is of an earlier stream, in the places of the tokens
 /// with this id: the first token of the batch with it takes the first row.
 struct Insert {
