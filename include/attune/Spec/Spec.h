@@ -221,6 +221,11 @@ struct Attention {
   /// Relative positions of Transformer-XL (Dai et al. 2019): roles "r.weight"
   /// [heads*head_dim, D], "r.content_bias" and "r.position_bias".
   bool relative = false;
+  /// With `relative`: an i64 input [batch, tokens] of segments (XLNet). To a
+  /// query's score of a key is added its product, "r.segment_bias" added, with
+  /// row 0 of role "r.segments" [2, heads*head_dim] where both have the same
+  /// segment, else with row 1.
+  std::string relativeSegments;
   std::optional<RelativeBias> relativeBias;
   std::optional<Disentangled> disentangled;
   std::optional<Rope> rope;
@@ -234,6 +239,9 @@ struct Attention {
   /// The earlier block, by its name with its number, whose keys and values
   /// these queries read; then there are no projections for own ones.
   std::string keysFrom;
+  /// In a memory block: to queries, keys and values is added x A B. Roles
+  /// "q_down.weight" [adapterRank, D], "q_up.weight", and so on.
+  int64_t adapterRank = 0;
   std::optional<BlockSparse> blockSparse;
   std::optional<LinearForm> linear;
   std::optional<SequenceRank> sequenceRank;
@@ -276,6 +284,10 @@ struct FFN {
   /// taken its mean and so many standard deviations as leave that share of a
   /// normal distribution below; what is negative then becomes 0.
   double sparsity = 0;
+  /// In a memory block, gated: to gate and up is added x A B, of which both
+  /// share A. Roles "adapter_down.weight" [adapterRank, D],
+  /// "adapter_gate.weight" and "adapter_up.weight" [H, adapterRank].
+  int64_t adapterRank = 0;
   SourceLocation location;
 };
 
@@ -345,6 +357,17 @@ struct Joint {
   SourceLocation location;
 };
 
+/// A transformer beside a state space (Zamba2), most often of weights that
+/// several blocks share: with e the stream behind its embedding, the state
+/// space reads norm1(x + W ffn(norm(attention(norm([x e]))))) and adds to x.
+/// The attention is the block's; it reads 2 D channels and gives D. Roles, each
+/// behind "memory.": "norm.*" [2 D], "ffn_norm.*", "ffn.*", "out.weight" W
+/// [D, D].
+struct MemoryBlock {
+  FFN ffn;
+  SourceLocation location;
+};
+
 /// Branch: x + norm(f(x)), a norm of the result alone.
 enum class Placement { Pre, Post, Peri, Parallel, Branch };
 /// Self-attention (and cross-attention) and FFN with norms and residuals.
@@ -368,6 +391,7 @@ struct Block {
   Norm norm;
   std::optional<Attention> attention;
   std::optional<Mamba> mamba;         ///< beside or in place of `attention`
+  std::optional<MemoryBlock> memory;  ///< pre-norm, with both of these
   std::optional<ShortConv> shortConv; ///< in place of `attention`
   std::optional<DeltaRule> deltaRule; ///< in place of `attention`
   std::optional<TimeMix> timeMix;     ///< in place of `attention`
@@ -719,6 +743,8 @@ bool lendsKeys(const Stream &stream, const Layer &layer);
 /// Channels that the sublayers of a block see, of a stream of `width`.
 int64_t innerWidth(const Block &block, int64_t width);
 
+/// Channels that the attention of a block reads, whose sublayers see `width`.
+int64_t attentionWidth(const Block &block, int64_t width);
 /// Whether a block has attention or what takes its place.
 bool hasMixer(const Block &block);
 /// How many sublayers a block has, each with a shift, scale and gate if it is
