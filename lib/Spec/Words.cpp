@@ -17,15 +17,13 @@ const char *keyOf(const Layer &layer) {
   if (const auto *extension = std::get_if<Extension>(&layer.op))
     return extension->kind.c_str();
   static constexpr const char *keys[] = {
-      "embedding",  "positions",    "block",         "attention",
-      "ffn",        "norm",         "linear",        "moe",
-      "pool",       "class_tokens", "slice",         "concat",
-      "conv",       "batch_norm",   "add",           "l2_norm",
-      "similarity", "insert",       "cross_entropy", "recurrent",
-      "scan",       "mamba",        "modulate",      "timestep",
-      "chunk",      "swap",         "overlap_add",   "layer_inputs",
-      "spread",     "unite",        "windows",       "whole",
-      "merge"};
+      "embedding", "positions", "block",       "attention",    "ffn",
+      "norm",      "linear",    "moe",         "pool",         "class_tokens",
+      "slice",     "concat",    "conv",        "batch_norm",   "instance_norm",
+      "add",       "l2_norm",   "similarity",  "insert",       "cross_entropy",
+      "recurrent", "scan",      "mamba",       "modulate",     "timestep",
+      "chunk",     "swap",      "overlap_add", "layer_inputs", "spread",
+      "unite",     "windows",   "whole",       "merge"};
   // In the order of the variant, whose last kinds name themselves.
   static_assert(std::size(keys) + 2 == std::variant_size_v<decltype(layer.op)>);
   return keys[layer.op.index()];

@@ -20,7 +20,8 @@ namespace attune::spec {
 
 /// How sound becomes an input of the model [batch, bands, frames], the
 /// logarithms of power in mel bands, and what tells its decoder what to write
-/// of it.
+/// of it. An input [batch, samples] is the sound itself: the model's logits are
+/// then those of `letters`, frame by frame (CTC, Graves et al. 2006).
 struct Audio {
   std::string input;
   int64_t rate = 16000; ///< samples a second
@@ -39,6 +40,12 @@ struct Audio {
   int64_t timestampFrames = 2;
   /// The number of the latest time that a window's text may begin with.
   std::optional<int64_t> latestBegin;
+  /// Letters by their ids, of a waveform; those that are not written are empty.
+  /// `blank` parts equal letters, of which neighbours are one.
+  std::vector<std::string> letters;
+  int64_t blank = 0;
+  /// The waveform gets a mean of 0 and a variance of 1.
+  bool normalise = false;
   SourceLocation location;
 };
 

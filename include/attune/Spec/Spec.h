@@ -497,13 +497,22 @@ struct Conv {
   int64_t groups = 1; ///< of channels, each with its share of `out`
   /// One number per dimension.
   std::vector<int64_t> kernel, stride, padding;
-  bool channelsFirst = false; ///< the input is [batch, channels, ...]
+  /// The input is [batch, channels, ...]; of one channel also [batch, places].
+  bool channelsFirst = false;
+  /// One dimension, stride 1: as many places as before, padded by half of the
+  /// kernel, behind by one less if it is even.
+  bool same = false;
   bool bias = true;
   Activation activation = Activation::Identity;
 };
 /// (x - mean) / sqrt(variance + eps) * weight + bias with the statistics of
 /// training, roles "weight", "bias", "mean" and "variance".
 struct BatchNorm {
+  double eps = 1e-5;
+};
+/// (x - mean) / sqrt(variance + eps) * weight + bias of each channel with the
+/// statistics of its places, roles "weight" and "bias".
+struct InstanceNorm {
   double eps = 1e-5;
 };
 /// scale * (x + the result of `source`, a stream or layer).
@@ -598,10 +607,11 @@ struct Layer {
   int64_t repeat = 1;
   int64_t first = 0; ///< number of the first repeat
   std::variant<Embedding, Positions, Block, Attention, FFN, Norm, Linear, MoE,
-               Pool, ClassTokens, Slice, Concat, Conv, BatchNorm, Add, L2Norm,
-               Similarity, Insert, CrossEntropy, Recurrent, Scan, Mamba,
-               Modulate, Timestep, Chunk, SwapChunks, OverlapAdd, LayerInputs,
-               Spread, Unite, Windows, Whole, Merge, Extension, Function>
+               Pool, ClassTokens, Slice, Concat, Conv, BatchNorm, InstanceNorm,
+               Add, L2Norm, Similarity, Insert, CrossEntropy, Recurrent, Scan,
+               Mamba, Modulate, Timestep, Chunk, SwapChunks, OverlapAdd,
+               LayerInputs, Spread, Unite, Windows, Whole, Merge, Extension,
+               Function>
       op;
   int64_t inputWidth = 0; ///< channels before this layer (0: ids, bare op)
   int64_t width = 0;      ///< channels after this layer (0: no tokens)
