@@ -136,6 +136,7 @@ void buildOptimizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   if (options.target.multipliesBf16()) {
     NarrowActivationsOptions narrow;
     narrow.tensorCores = options.target.hasTensorCores();
+    narrow.exactActivations = options.exactActivations;
     pm.addPass(createNarrowActivations(narrow));
   }
   pack.panelWidth = options.target.getTileColumns();

@@ -60,23 +60,25 @@ static std::string nameOf(int64_t rows, int64_t columns,
 
 std::variant<TileRefusal, ProductTile, WarpgroupTile>
 scheduleProduct(const ProductNumbers &numbers, int64_t inputBytes,
-                int64_t weightBytes, bool warpgroups) {
+                int64_t weightBytes, int64_t groupBits) {
   auto orElse = [](int64_t number, int64_t usual) {
     return number ? number : usual;
   };
   int64_t rows = orElse(numbers.rows, kLargeTile.rows),
           columns = orElse(numbers.columns, kLargeTile.columns);
   std::string tile = nameOf(rows, columns, "columns");
-  if (warpgroups && rows == kGroupTile.rows) {
+  if (groupBits && rows == kGroupTile.rows) {
     // Whole matrices of eight columns, for gate and up alike, in registers.
-    const std::vector<int64_t> known = {64, 128, 192, 256};
+    const std::vector<int64_t> known =
+        groupBits < 16 ? std::vector<int64_t>{128}
+                       : std::vector<int64_t>{64, 128, 192, 256};
     if (!contains(known, columns))
       return TileRefusal{noneOf("attune.tile_columns", known, columns)};
-    WarpgroupTile groups = {columns, 0};
+    WarpgroupTile groups = {columns, 0, groupBits};
     int64_t most = (kSharedBytesOfWarpgroups - groups.sharedBytes()) /
                    (groups.stageBytes() + 16);
     groups.stages = orElse(numbers.stages, std::min(most, kGroupTile.stages));
-    WarpgroupTile none = {columns, 0};
+    WarpgroupTile none = {columns, 0, groupBits};
     // Rows that are picked are three stages in all: one is awaited, one under
     // way and one given back.
     std::string why =

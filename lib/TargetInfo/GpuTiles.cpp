@@ -94,7 +94,7 @@ int64_t rowsForWideTiles(int64_t columns, int64_t multiprocessors) {
 }
 
 int64_t WarpgroupTile::sharedBytes() const {
-  return stages * (stageBytes() + 16) + kTileAlignment;
+  return ringBytes() + rowSumBytes() + kTileAlignment;
 }
 
 uint64_t WarpgroupTile::rowDescriptor() const {

@@ -61,6 +61,8 @@ struct NarrowActivations final
       type = factorOf(linear.getWeight(), 2);
     else if (auto moe = dyn_cast<MoEOp>(op); moe && number == 0)
       type = factorOf(moe.getUp(), 3);
+    else if (isa<QuantizedLinearOp, QuantizedMoEOp>(op) && number == 0)
+      type = readByNumbers();
     else if (auto heads = dyn_cast<HeadLinearOp>(op);
              heads && number == 0 && tensorCores)
       type = factorOf(heads.getWeight(), 3);
@@ -72,6 +74,12 @@ struct NarrowActivations final
     bool may = !type || !type.isF16() || isBounded(use.get()) ||
                getElementTypeOrSelf(use.get()) == type;
     return may ? type : FloatType();
+  }
+
+  /// What layers with weights in few bits take on tensor cores, which widen
+  /// these to the type of the rows.
+  FloatType readByNumbers() {
+    return tensorCores && !exactActivations ? otherWeights : FloatType();
   }
 
   /// Weights are recomputed from what attention read.

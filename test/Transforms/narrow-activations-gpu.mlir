@@ -1,5 +1,6 @@
 // RUN: attune-opt %s "--attune-narrow-activations=tensor-cores" --split-input-file | FileCheck %s
 // RUN: attune-opt %s --attune-narrow-activations --split-input-file | FileCheck %s --check-prefix=CPU
+// RUN: attune-opt %s "--attune-narrow-activations=tensor-cores exact-activations" --split-input-file | FileCheck %s --check-prefix=EXACT
 
 attune.weight @up : tensor<128x64xf16> from [#attune.source<"up">]
 attune.weight @down : tensor<64x128xf16> from [#attune.source<"down">]
@@ -117,4 +118,28 @@ func.func @latent(%x: tensor<?x?x64xf32>, %rows: tensor<?x1x?x28xbf16>, %b: inde
   %o = attune.weight_get @o : tensor<64x64xbf16>
   %r = attune.linear %m, %o residual %x : tensor<?x?x64xf32> : tensor<?x?x64xf32>, tensor<64x64xbf16> -> tensor<?x?x64xf32>
   return %r : tensor<?x?x64xf32>
+}
+
+// -----
+
+attune.weight @w : tensor<128x64xi4> from [#attune.source<"w">] {attune.group = 32 : i64}
+attune.weight @w.scales : tensor<128x2xf16> from [#attune.source<"w">] {attune.group = 32 : i64}
+attune.weight @norm : tensor<64xbf16> from [#attune.source<"norm">]
+
+// What meets numbers in few bits has the type of all other weights; scales are not
+// among these.
+// CHECK-LABEL: @numbers(
+// CHECK:         %[[N:.+]] = attune.rms_norm {{.+}} -> tensor<?x?x64xbf16>
+// CHECK:         attune.quantized_linear %[[N]], {{.+}} : (tensor<?x?x64xbf16>)
+// CPU-LABEL:   @numbers(
+// CPU:           attune.quantized_linear {{.+}} : (tensor<?x?x64xf32>)
+// EXACT-LABEL: @numbers(
+// EXACT:         attune.quantized_linear {{.+}} : (tensor<?x?x64xf32>)
+func.func @numbers(%x: tensor<?x?x64xf32>) -> tensor<?x?x128xf32> {
+  %g = attune.weight_get @norm : tensor<64xbf16>
+  %n = attune.rms_norm %x gamma %g : tensor<64xbf16> eps 1.0e-5 : tensor<?x?x64xf32>
+  %w = attune.weight_get @w : tensor<128x64xi4>
+  %s = attune.weight_get @w.scales : tensor<128x2xf16>
+  %y = attune.quantized_linear %n, %w scales %s : (tensor<?x?x64xf32>), (tensor<128x64xi4>, tensor<128x2xf16>) -> tensor<?x?x128xf32>
+  return %y : tensor<?x?x128xf32>
 }

@@ -8,11 +8,13 @@ numbers here, too.
 
   quantized_rows.py ATTUNE MODEL.json WORK ROWS CPU... [--OPTION=VALUE...]
 
-MODEL has one linear layer without bias from x [1, seq, K], or a gated one and
-one behind it, or a mixture of such experts, whose router is taken to have the full
+MODEL has one linear layer from x [1, seq, K], or a gated one and one behind it,
+or a mixture of such experts without biases, whose router is taken to have the full
 width; options go to `attune run`. One may be --quantize=int4:g64, int4:g32:asym,
 fp8, mxfp4 and the like, or patterns and then that; by default it is int8. With
---activations=exact, and of fp8, rows are numbers as they are.
+--activations=exact, of fp8 and on GPUs rows are numbers as they are. With --dtype=bf16 or
+f16 rows, weights and biases are such numbers, rows meet the weights as these, and
+so does a hidden layer, if that may be: not in f16, whose range it might leave.
 """
 import json
 import math
@@ -112,7 +114,26 @@ def quantize_floats8(row, group):
     return scales, values
 
 
-def layer(x, weights, group, gated, exact=False):
+def cut(number, kind):
+    """The next number of 16 bits towards zero; of f32 it is there."""
+    if kind == "f32":
+        return number
+    bits = struct.unpack("<I", struct.pack("<f", number))[0]
+    return struct.unpack("<f", struct.pack(
+        "<I", bits & (0xffff0000 if kind == "bf16" else 0xffffe000)))[0]
+
+
+def nearest_bf16(number):
+    """And the largest error if the number itself has an error of f32 sums."""
+    low = cut(number, "bf16")
+    step = math.ldexp(1.0, math.frexp(number)[1] - 8) if number else 0.0
+    high = low + math.copysign(step, number)
+    near = abs(abs(number - low) - step / 2) < abs(number) * 2.0 ** -16
+    return (low if abs(number - low) < abs(high - number) else high,
+            step if near else 0.0)
+
+
+def layer(x, weights, group, gated, exact=False, bias=None):
     """One row times all rows of the matrix, in double precision but for scales
     and quotients."""
     scales, values = ([1.0] * (len(x) // group), x) if exact else \
@@ -124,6 +145,8 @@ def layer(x, weights, group, gated, exact=False):
             span = range(g * group, (g + 1) * group)
             total += s * t * sum(values[k] * bytes_[k] for k in span)
         out.append(total)
+    if bias:
+        out = [a + c for a, c in zip(out, bias)]
     if gated:
         half = len(out) // 2
         out = [g / (1 + math.exp(-g)) * u for g, u in zip(out, out[half:])]
@@ -146,8 +169,10 @@ def main():
                 "--quantize=int8")
     more = [word for word in more if word != form]
     kind, *details = form.split("=")[-1].split(",")[-1].split(":")
-    exact = "--activations=exact" in more or kind == "fp8"
+    exact = "--activations=exact" in more or "--target=cuda" in more or kind == "fp8"
     zeros = "asym" in details
+    dtype = next((word[8:] for word in more if word.startswith("--dtype=")), "f32")
+    rounds = dtype == "bf16" and "--activations=exact" not in more
     size = next((word[1:] for word in details if word[0] == "g"), None)
     most = int(size) if size else 128 if kind in ("int8", "fp8") else 32
     rows = int(rows)
@@ -171,6 +196,7 @@ def main():
         x[:depth] = array("f", bytes(4 * depth))
         x[depth:depth + group] = array("f", bytes(4 * group))
         x[2 * depth - 1] = 1000.0
+    x = array("f", (cut(v, dtype) for v in x))
     names = {"layers.0.weight": (width, depth)}
     if gated:
         prefixes = [f"layers.0.experts.{e}." for e in range(experts)] or \
@@ -181,13 +207,23 @@ def main():
                                      ("down", (depth, width)))}
     if experts:
         names["layers.0.router.weight"] = (experts, depth)
-    matrices = {name: [array("f", (draw.gauss(0, 1) / depth for _ in range(k)))
+    matrices = {name: [array("f", (cut(draw.gauss(0, 1) / depth, dtype)
+                                   for _ in range(k)))
                        for _ in range(n)] for name, (n, k) in names.items()}
+    biases = {}
+    if linear.get("bias"):
+        biases = {name: [cut(draw.gauss(0, 1), dtype) for _ in range(n)]
+                  for name, (n, _) in names.items()}
+    else:
+        rounds = rounds and experts > 0  # nothing else tells the type of the rest
     paths = {name: os.path.join(work, name + ".safetensors")
              for name in ("weights", "in")}
     stored = {name: ("F32", list(names[name]),
                      b"".join(row.tobytes() for row in matrix))
               for name, matrix in matrices.items()}
+    stored |= {name.replace("weight", "bias"):
+               ("F32", [len(bias)], array("f", bias).tobytes())
+               for name, bias in biases.items()}
     tensors.save(paths["weights"], stored)
     tensors.save(paths["in"], {"x": ("F32", [1, rows, depth], x.tobytes())})
 
@@ -221,11 +257,12 @@ def main():
                    packed(prefix + "down.weight", size)) for prefix in prefixes]
     else:
         both = packed("layers.0.weight")
-    worst = largest = 0.0
-    for i in range(rows):
+    worst = largest = tied = 0.0
+    for i in range(0, rows, max(1, rows // 40)):
         row = x[i * depth:(i + 1) * depth]
         if not gated:
-            want = layer(row, both, group, gated, exact)
+            want = layer(row, both, group, gated, exact,
+                         biases.get("layers.0.weight"))
         else:
             router = matrices.get("layers.0.router.weight")
             chosen = shares(row, router, linear["active"]) if experts else \
@@ -233,8 +270,18 @@ def main():
             want = [0.0] * depth
             for expert, share in chosen:
                 both, down = stacks[expert]
-                hidden = array("f", layer(row, both, group, gated, exact))
-                one = layer(hidden, down, size, False, exact)
+                up = [c for part in ("gate", "up")
+                      for c in biases.get(f"layers.0.{part}.weight", [])]
+                hidden = array("f", layer(row, both, group, gated, exact, up))
+                if rounds:
+                    near = [nearest_bf16(v) for v in hidden]
+                    hidden = [number for number, _ in near]
+                    ties = [error for _, error in near]
+                    tied = max([tied] + [share * sum(
+                        ties[k] * abs(values[k]) * scales[k // size]
+                        for k in range(width)) for scales, values in down])
+                one = layer(hidden, down, size, False, exact,
+                            biases.get("layers.0.down.weight"))
                 want = [a + share * b for a, b in zip(want, one)]
         for a, b in zip(got[i * len(want):(i + 1) * len(want)], want):
             worst = max(worst, abs(a - b))
@@ -242,8 +289,9 @@ def main():
     # Sums of groups are exact; products of scales and sums of a few groups round
     # in f32, the activation of a gate in a few more operations, and no value
     # behind it lies so near the middle between two bytes that this decides. Sums
-    # of numbers round with each of them.
-    bound = largest * 2.0 ** (-18 if gated or exact else -21)
+    # of numbers round with each of them. A number of the hidden layer that lies
+    # near the middle between two of bf16 may become either.
+    bound = largest * 2.0 ** (-18 if gated or exact else -21) + tied
     print(f"{rows} rows by groups of {group}: worst error {worst:.1e}, "
           f"bound {bound:.1e}, largest {largest:.2f}")
     if worst > bound:

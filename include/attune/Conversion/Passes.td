@@ -213,7 +213,8 @@ def ConvertAttuneToGPU
     With `dependent` a block of few rows loads its first weights before it waits
     for the kernel that makes the rows.
     With `warpgroups` activations of the weights' own type take tiles that one
-    warpgroup copies by tensor maps and two multiply.
+    warpgroup copies by tensor maps and two multiply. So do activations of 16
+    bits and weights in few bits, which these two widen.
     f32 numbers are split into terms that tensor cores multiply exactly, so results
     are as precise as f32 multiply-adds. With `tf32` they are rounded to its 11
     bits instead: one product in place of six, or of three in attention. Few rows

@@ -33,11 +33,11 @@ struct ProductNumbers {
 };
 
 /// The one tile of a product of more than kFewRows rows. Missing numbers are
-/// the large tile's; with `warpgroups` they are theirs, unless other rows are
-/// given.
+/// the large tile's. If warpgroups take weights of `groupBits` bits they are
+/// theirs, unless other rows are given; 0: warpgroups do not take it.
 std::variant<TileRefusal, ProductTile, WarpgroupTile>
 scheduleProduct(const ProductNumbers &numbers, int64_t inputBytes,
-                int64_t weightBytes, bool warpgroups);
+                int64_t weightBytes, int64_t groupBits);
 
 struct AttentionNumbers {
   int64_t rows = 0, keys = 0, stages = 0;

@@ -43,17 +43,24 @@ struct ProductTile {
     return 64 * rows + 64 / inputBytes * columns * weightBytes;
   }
 };
-/// The same of three warpgroups: one copies, two multiply 64 rows each.
+/// The same of three warpgroups: one copies, two multiply 64 rows each; or, of
+/// weights in few bits, 64 columns.
 struct WarpgroupTile {
   int64_t columns, stages;
+  int64_t weightBits = 16; ///< 16, or 8 or 4 of numbers in groups
   int64_t rows = 128, depth = 64;
 
   int64_t threads() const { return 384; }
-  /// Bytes of a stage: rows of 128 bytes, panels of 16 for each of the depth.
+  /// Bytes of a stage: rows of 128 bytes, panels of eight columns.
   int64_t rowBytes() const { return rows * depth * 2; }
-  int64_t panelBytes() const { return columns * depth * 2; }
+  int64_t panelBytes() const { return columns * depth * weightBits / 8; }
   int64_t stageBytes() const { return rowBytes() + panelBytes(); }
-  /// All stages with their two barriers, wherever they start.
+  /// Bytes of all stages with their two barriers.
+  int64_t ringBytes() const { return stages * (stageBytes() + 16); }
+  /// Two sums for each row and half of a stage's depth, of which one group's
+  /// are read while the next one's are written.
+  int64_t rowSumBytes() const { return weightBits < 16 ? 2 * 2 * rows * 4 : 0; }
+  /// All of it, wherever it starts.
   int64_t sharedBytes() const;
   // Matrix descriptors of wgmma without their addresses, and how many bytes
   // further 16 of the depth are.
@@ -65,6 +72,11 @@ struct WarpgroupTile {
   static constexpr bool kPanelsAcross = true;
 };
 constexpr WarpgroupTile kGroupTile = {128, 6}, kWideGroupTile = {256, 4};
+/// The tile of weights in few bits. Sums of a group stand beside those of all:
+/// a wider one has no registers for both.
+constexpr WarpgroupTile groupTileOf(int64_t weightBits) {
+  return {128, 6, weightBits};
+}
 
 /// Eight swizzled rows of 128 bytes start at a multiple of this.
 constexpr int64_t kTileAlignment = 1024;

@@ -604,7 +604,8 @@ def NarrowActivations
     Needs: ffn ops decomposed, so that every matrix product is attune.linear.
     Gives: a bf16 input to every attune.linear whose weight is a bf16
     attune.weight of even depth, and to attune.moe of such a stack; with
-    `tensor-cores` also to attune.head_linear. f16 weights get f16 inputs only from norms and
+    `tensor-cores` also to attune.head_linear, and to quantized layers if all
+    other weights have one type of 16 bits. f16 weights get f16 inputs only from norms and
     attention, whose results are bounded: f16 ends at 65504. Queries, keys and
     values are rounded where all of them come from such products or from caches
     of the type. Norms, attention, rotary embeddings, heads and linear layers
@@ -640,6 +641,8 @@ def NarrowActivations
     Option<"tensorCores", "tensor-cores", "bool", /*default=*/"false",
       "Products are those of a GPU's tensor cores: f16 and stacks of matrices "
       "too, heads of every width">,
+    Option<"exactActivations", "exact-activations", "bool",
+      /*default=*/"false", "Layers with quantized weights read f32">,
   ];
   let statistics = [
     Statistic<"numNarrowed", "num-narrowed", "Values that became bf16">,

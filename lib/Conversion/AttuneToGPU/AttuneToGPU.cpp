@@ -92,7 +92,9 @@ struct ConvertAttuneToGPU final
     Tiles tiles;
     if (!numbers.any()) {
       tiles.small = kSmallTile;
-      if (asGroups)
+      if (asGroups && kernel.bits)
+        tiles.groups = {groupTileOf(kernel.bits)};
+      else if (asGroups)
         tiles.groups = {kGroupTile, kWideGroupTile};
       else
         tiles.large = kLargeTile;
@@ -101,8 +103,9 @@ struct ConvertAttuneToGPU final
     if (!kernel.fitsTensorCores())
       return op->emitError("a schedule has no tile for a product that tensor "
                            "cores cannot take");
+    int64_t groupBits = !asGroups ? 0 : kernel.bits ? kernel.bits : 16;
     auto choice = scheduleProduct(numbers, bytesOf(kernel.input),
-                                  bytesOf(kernel.weight), asGroups);
+                                  bytesOf(kernel.weight), groupBits);
     if (auto *refused = std::get_if<TileRefusal>(&choice))
       return op->emitError() << refused->why;
     if (auto *groups = std::get_if<WarpgroupTile>(&choice))

@@ -399,27 +399,14 @@ private:
     Value panel = b.add(
         start, b.mul(b.add(warpPanel, b.index(n)), step / side * rowBytes));
     Computed column = Computed(b, lane) % 4 * 2;
-    Type i32 = b.b.getI32Type();
+    auto words = VectorType::get({1}, b.b.getI32Type());
     Registers registers;
     for (int64_t behind = 0; behind < 16; behind += 8) {
       Computed row = column / side + (k + behind) / side;
       Value at = row * rowBytes + Computed(b, lane) / 4 * 4;
       Value word = b.loadAt(sharedB, {b.add(panel, at)}, 4, 4);
-      word = element(b, bitCast(b, word, VectorType::get({1}, i32)), 0);
-      SmallVector<Value> codes;
-      for (int64_t next = 0; next < 2; ++next) {
-        Value shift = numbers.shiftOf(column % side + next);
-        shift = arith::IndexCastOp::create(b.b, b.loc, i32, shift);
-        codes.push_back(arith::ShRUIOp::create(b.b, b.loc, word, shift));
-      }
-      Value pair = numbers.toFloats(
-          b, vector::FromElementsOp::create(b.b, b.loc,
-                                            VectorType::get({2}, i32), codes));
-      if (half)
-        registers.push_back(arith::TruncFOp::create(
-            b.b, b.loc, VectorType::get({2}, b.b.getF16Type()), pair));
-      else
-        registers.push_back(upperHalves(b, pair));
+      word = element(b, bitCast(b, word, words), 0);
+      registers.push_back(toRegister(b, numbers.toPair(b, word, column, half)));
     }
     return registers;
   }

@@ -7,7 +7,8 @@
 
 // Multiprocessors convert few integers at a time. But 2^23 + n has the bits of
 // n as its lowest ones, so that an `or` and a subtraction, which is exact,
-// convert it, too.
+// convert it, too. The same goes for 128 + n in bf16, if n is below 128, and
+// for 1024 + n in f16, both numbers of a register at a time.
 
 #include "QuantizedNumbers.h"
 
@@ -68,6 +69,85 @@ Value QuantizedNumbers::toFloats(BlockBuilder &b, Value words) const {
       b.b, b.loc, arith::BitcastOp::create(b.b, b.loc, words.getType(), size),
       sign);
   return arith::BitcastOp::create(b.b, b.loc, f32, number);
+}
+
+namespace {
+/// Arithmetic of two numbers of 16 bits in a word.
+class Pairs {
+public:
+  Pairs(BlockBuilder &b, bool half)
+      : b(b), word(b.b.getI32Type()),
+        pair(VectorType::get({2}, half ? Type(b.b.getF16Type())
+                                       : Type(b.b.getBF16Type()))) {}
+
+  Value constant(uint32_t bits) {
+    return arith::ConstantOp::create(b.b, b.loc,
+                                     b.b.getIntegerAttr(word, APInt(32, bits)));
+  }
+  /// The same 16 bits twice.
+  Value both(uint32_t bits) { return constant(bits << 16 | bits); }
+  template <typename Op> Value make(Value x, Value y) {
+    return Op::create(b.b, b.loc, x, y);
+  }
+  Value floats(Value bits) {
+    auto lanes = VectorType::get({1}, word);
+    return vector::BitCastOp::create(
+        b.b, b.loc, pair, vector::BroadcastOp::create(b.b, b.loc, lanes, bits));
+  }
+
+private:
+  BlockBuilder &b;
+  Type word;
+  VectorType pair;
+};
+} // namespace
+
+Value QuantizedNumbers::toPair(BlockBuilder &b, Value word, Computed column,
+                               bool half) const {
+  Pairs of(b, half);
+  auto masked = [&](Value x, uint32_t bits) {
+    return of.make<arith::AndIOp>(x, of.both(bits));
+  };
+  auto shifted = [&](Value x, uint32_t by) {
+    return of.make<arith::ShLIOp>(x, of.constant(by));
+  };
+  // Codes of neighbours are in bytes side by side; one goes to each half.
+  Value shift = shiftOf(column % columnsOfWord());
+  word = of.make<arith::ShRUIOp>(
+      word, arith::IndexCastOp::create(b.b, b.loc, b.b.getI32Type(), shift));
+  uint32_t mask = (1u << bits) - 1;
+  Value code = of.make<arith::OrIOp>(
+      of.make<arith::AndIOp>(word, of.constant(mask)),
+      of.make<arith::AndIOp>(shifted(word, 8), of.constant(mask << 16)));
+  if (floats) {
+    // Where the type has exponent and fraction: its exponent counts from
+    // another number, which a factor mends. Those of 4 bits are doubled, too.
+    uint32_t fraction = half ? 10 : 7, ownFraction = bits == 8 ? 3 : 1;
+    uint32_t sign = 1u << (bits - 1);
+    Value size = shifted(masked(code, sign - 1), fraction - ownFraction);
+    Value number =
+        of.make<arith::OrIOp>(size, shifted(masked(code, sign), 16 - bits));
+    uint32_t bias = half ? 15 : 127, ownBias = bits == 8 ? 7 : 0;
+    uint32_t factor = (bias - ownBias + bias) << fraction;
+    return of.make<arith::MulFOp>(of.floats(number),
+                                  of.floats(of.both(factor)));
+  }
+  // The bits of 1024 and of 128.
+  uint32_t base = half ? 0x6400 : 0x4300;
+  if (half || bits == 4) {
+    // Minus 1024 or 128, and what is in the middle.
+    uint32_t middle = zeros ? 0 : 1u << (bits - 1);
+    return of.make<arith::SubFOp>(
+        of.floats(of.make<arith::OrIOp>(code, of.both(base))),
+        of.floats(of.both(base + middle)));
+  }
+  // Of bytes in bf16 the upper bit says whether 256 or 128 is subtracted, which
+  // makes n - 128 of n.
+  Value size = of.make<arith::OrIOp>(masked(code, 127), of.both(base));
+  Value less = of.make<arith::XOrIOp>(masked(code, 128), of.both(base + 128));
+  Value number = of.make<arith::SubFOp>(of.floats(size), of.floats(less));
+  return zeros ? of.make<arith::AddFOp>(number, of.floats(of.both(base)))
+               : number;
 }
 
 Value QuantizedNumbers::loadScales(BlockBuilder &b, Value scales, ValueRange at,

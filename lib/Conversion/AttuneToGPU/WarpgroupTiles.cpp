@@ -24,9 +24,7 @@
 // can fetch rows that are named one by one: all threads of the first warpgroup
 // copy them, and signal the others a few stages later, when they have arrived.
 
-#include "Warpgroups.h"
-
-#include "attune/TargetInfo/GpuTiles.h"
+#include "WarpgroupTiles.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -38,9 +36,13 @@ namespace attune {
 bool LinearKernel::fitsWarpgroups() {
   // A tensor map takes rows at multiples of 16 bytes; one has all panels.
   auto panels = cast<MemRefType>(weight.getType());
-  return fitsTensorCores() && !elementOf(weight).isF32() &&
-         elementOf(weight) == elementOf(input) &&
-         alignmentOfRows(input) % 16 == 0 &&
+  // Few bits are widened where they are multiplied, to the type of the rows; 32
+  // columns at least share a scale, and half or all of a stage does.
+  bool fits = bits ? elementOf(input).getIntOrFloatBitWidth() == 16 &&
+                         (group == 32 || group % 64 == 0)
+                   : !elementOf(weight).isF32() &&
+                         elementOf(weight) == elementOf(input);
+  return fits && fitsTensorCores() && alignmentOfRows(input) % 16 == 0 &&
          panels.areTrailingDimsContiguous(panels.getRank());
 }
 
@@ -49,14 +51,12 @@ namespace {
 /// Registers of a thread that copies and of one that multiplies; in all they
 /// are those of three warpgroups of 168.
 constexpr uint32_t kFewRegisters = 40, kManyRegisters = 232;
-/// Threads of a warpgroup, and the rows that one multiplies.
-constexpr int64_t kGroup = 128, kRowsOfGroup = 64;
 
-class WarpgroupTiles {
+class WarpgroupTiles : TileOfBlock {
 public:
   WarpgroupTiles(LinearKernel &kernel, KernelBuilder &k,
                  const WarpgroupTile &tile)
-      : kernel(kernel), tile(tile), b(k) {}
+      : TileOfBlock(kernel, tile), b(k) {}
 
   void emit() {
     OpBuilder::InsertionGuard guard(b.b);
@@ -76,15 +76,15 @@ public:
     // 256 elements are the most of a box: panels count by eight bytes.
     MappedMatrix stack = {rowsInMemory(kernel.weight).first,
                           8,
-                          depth * 2,
+                          panelBytes() / 8,
                           b.index(kernel.matrices() * panels),
-                          b.index(depth * 16),
+                          b.index(panelBytes()),
                           {},
                           {},
                           {},
                           {}};
     Value panelMap = tensorMap(
-        b, stack, {tile.depth * 2, tile.columns / 8, /*swizzle=*/false});
+        b, stack, {unitsOfStage(), tile.columns / 8, /*swizzle=*/false});
     Value blockRows = kernel.countGroups(b, tile.rows);
     int64_t columns = (panels * 8 + tile.columns - 1) / tile.columns;
     BlockLaunch launch(b, b.mul(blockRows, columns), tile.threads(),
@@ -103,14 +103,19 @@ public:
   }
 
 private:
+  /// Bytes of a panel, and the eights of bytes of one that a stage has.
+  int64_t panelBytes() const { return depth * tile.weightBits; }
+  int64_t unitsOfStage() const { return tile.depth * tile.weightBits / 8; }
+
   /// Where the first row starts, and the bytes between rows: both may be those
   /// of a slice. On the host.
   std::pair<Value, Value> rowsInMemory(Value matrix) {
     auto data = memref::ExtractStridedMetadataOp::create(b.b, b.loc, matrix);
     Value start =
         memref::ExtractAlignedPointerAsIndexOp::create(b.b, b.loc, matrix);
-    return {b.add(start, b.mul(data.getOffset(), 2)),
-            b.mul(data.getStrides()[0], 2)};
+    int64_t bytes = bytesOf(matrix);
+    return {b.add(start, b.mul(data.getOffset(), bytes)),
+            b.mul(data.getStrides()[0], bytes)};
   }
 
   /// Divides the work among the warpgroups of a block.
@@ -122,7 +127,9 @@ private:
     // A warpgroup whose rows are all behind the end has nothing to do.
     Value rows = b.min(b.sub(group.end, group.first), b.index(tile.rows));
     b.when(b.less(thread, b.index(1)), [&](BlockBuilder &b) {
-      Value warps = toI32(b, b.mul(b.ceilDiv(rows, kRowsOfGroup), 4));
+      Value warps = kernel.bits
+                        ? i32(b, 8)
+                        : toI32(b, b.mul(b.ceilDiv(rows, kRowsOfGroup), 4));
       Value copying = i32(b, kernel.from ? 1 + kGroup : 1);
       ring.init(b, copying, warps);
       NVVM::FenceMbarrierInitOp::create(b.b, b.loc);
@@ -139,24 +146,12 @@ private:
              [&](BlockBuilder &b) { copy(b, rowMap, panelMap); });
     b.b.setInsertionPointToStart(role.elseBlock());
     setRegisters(b, kManyRegisters, /*more=*/true);
+    if (kernel.bits)
+      return multiplyQuantized(b, *this);
     Value consumer = b.sub(b.div(thread, kGroup), b.index(1));
     Value firstRow = b.mul(consumer, kRowsOfGroup);
     b.when(b.less(firstRow, rows),
            [&](BlockBuilder &) { multiply(consumer, firstRow); });
-  }
-
-  //===--------------------------------------------------------------------===//
-  // Addresses
-  //===--------------------------------------------------------------------===//
-
-  Value at(BlockBuilder &b, int64_t offset, Value number, int64_t bytes) {
-    return b.add(b.add(shared, b.index(offset)), b.mul(number, bytes));
-  }
-  Value rowsOf(BlockBuilder &b, Value stage) {
-    return at(b, 0, stage, tile.rowBytes());
-  }
-  Value panelsOf(BlockBuilder &b, Value stage) {
-    return at(b, tile.stages * tile.rowBytes(), stage, tile.panelBytes());
   }
 
   //===--------------------------------------------------------------------===//
@@ -245,7 +240,7 @@ private:
   void copyPanels(BlockBuilder &b, Value step, Value stage, Value map,
                   Value barrier) {
     copyBox(b, panelsOf(b, stage), map,
-            {b.mul(step, tile.depth * 2), panelInMap}, barrier);
+            {b.mul(step, unitsOfStage()), panelInMap}, barrier);
   }
 
   void multiply(Value consumer, Value firstRow) {
@@ -293,13 +288,8 @@ private:
                      });
   }
 
-  LinearKernel &kernel;
-  const WarpgroupTile &tile;
   BlockBuilder b;
-  int64_t depth = 0, steps = 0;
-  LinearKernel::Group group;
-  Value rowStart, rowStride, thread, firstPanel, panelInMap, shared;
-  StageRing ring;
+  Value rowStart, rowStride, panelInMap;
 };
 
 } // namespace

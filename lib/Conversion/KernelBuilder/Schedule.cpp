@@ -44,12 +44,11 @@ static ArrayRef<Number> numbers() {
     llvm::append_range(tiles, products);
     SmallVector<StringRef> attentions = {attention,
                                          AttentionIntoOp::getOperationName()};
-    SmallVector<StringRef> blocks = {LinearOp::getOperationName(),
-                                     HeadLinearOp::getOperationName(),
-                                     MoEOp::getOperationName(),
-                                     LinearIntoOp::getOperationName(),
-                                     QuantizedLinearIntoOp::getOperationName(),
-                                     GroupedLinearIntoOp::getOperationName()};
+    SmallVector<StringRef> blocks = products;
+    llvm::append_range(
+        blocks, ArrayRef<StringRef>{LinearIntoOp::getOperationName(),
+                                    QuantizedLinearIntoOp::getOperationName(),
+                                    GroupedLinearIntoOp::getOperationName()});
     SmallVector<StringRef> rings = attentions;
     llvm::append_range(rings, blocks);
     return SmallVector<Number>{{kQueryBlock, {attention}, attentions},

@@ -568,21 +568,22 @@ static ArrayRef<Flag> ownFlags() {
        "a power of two for each 32. By name: "
        "'*.ffn.*=int4,lm_head=none,*=int8'. stored, the default: as a "
        "checkpoint has them that is quantized already. Bytes are what is "
-       "multiplied, by fp8 and on a GPU activations as they are"},
+       "multiplied, by fp8 and on a GPU numbers: on a GPU those of 16 bits "
+       "where the other weights have 16"},
       {"activations", "FORM",
        compile | run | generate | embed | chat | serve | bench | perplexity |
            compare | verify,
        applyActivations,
        "What matrices in few bits multiply: bytes, into which activations are "
-       "rounded by groups, or exact, activations as they are, which takes "
-       "longer. By default as the model says"},
+       "rounded by groups (CPUs), or exact, activations as they are, which "
+       "takes longer. By default as the model says"},
       {"kv-cache", "FORM",
        compile | generate | chat | serve | bench | inspect | import |
            perplexity,
        applyKvCache,
        "int8 or fp8: cache keys and values in bytes, with a scale for each "
        "head and position; full: as --dtype says. By default as the model "
-       "says. For CPUs"},
+       "says"},
       {"window-slack", "N",
        compile | generate | chat | serve | bench | inspect | import |
            perplexity,

@@ -12,8 +12,8 @@
 using namespace attune;
 
 static std::string refusalOf(const ProductNumbers &numbers,
-                             bool warpgroups = false) {
-  auto choice = scheduleProduct(numbers, 2, 2, warpgroups);
+                             int64_t groupBits = 0) {
+  auto choice = scheduleProduct(numbers, 2, 2, groupBits);
   auto *refused = std::get_if<TileRefusal>(&choice);
   return refused ? refused->why : "";
 }
@@ -33,7 +33,7 @@ TEST(ScheduledProducts, Fit) {
           if (inputBytes < weightBytes)
             continue;
           auto choice = scheduleProduct({rows, columns, 0}, inputBytes,
-                                        weightBytes, /*warpgroups=*/false);
+                                        weightBytes, /*groupBits=*/0);
           auto *tile = std::get_if<ProductTile>(&choice);
           ASSERT_TRUE(tile);
           int64_t bytes = tile->stageBytes(inputBytes, weightBytes);
@@ -48,13 +48,13 @@ TEST(ScheduledProducts, Fit) {
 }
 
 TEST(ScheduledProducts, WhatIsLeftOutIsTheLargeTiles) {
-  auto large = std::get<ProductTile>(scheduleProduct({0, 0, 2}, 2, 2, false));
+  auto large = std::get<ProductTile>(scheduleProduct({0, 0, 2}, 2, 2, 0));
   EXPECT_EQ(large.rows, 128);
   EXPECT_EQ(large.columns, 128);
   EXPECT_EQ(large.warpRows, kLargeTile.warpRows);
   EXPECT_EQ(large.warpColumns, kLargeTile.warpColumns);
   EXPECT_EQ(large.stages, 2);
-  auto small = std::get<ProductTile>(scheduleProduct({64, 64, 0}, 4, 2, false));
+  auto small = std::get<ProductTile>(scheduleProduct({64, 64, 0}, 4, 2, 0));
   EXPECT_EQ(small.warpRows, kSmallTile.warpRows);
   EXPECT_EQ(small.warpColumns, kSmallTile.warpColumns);
   EXPECT_EQ(small.stages, 4);
@@ -64,13 +64,21 @@ TEST(ScheduledProducts, OfWarpgroups) {
   for (auto [columns, stages] :
        {std::pair<int64_t, int64_t>{64, 6}, {128, 6}, {192, 5}, {256, 4}}) {
     auto tile =
-        std::get<WarpgroupTile>(scheduleProduct({128, columns, 0}, 2, 2, true));
+        std::get<WarpgroupTile>(scheduleProduct({128, columns, 0}, 2, 2, 16));
     EXPECT_EQ(tile.stages, stages);
     EXPECT_LE(tile.sharedBytes(), 227 << 10);
     EXPECT_EQ(tile.stageBytes() % kTileAlignment, 0);
   }
   EXPECT_TRUE(std::holds_alternative<ProductTile>(
-      scheduleProduct({64, 128, 0}, 2, 2, true)));
+      scheduleProduct({64, 128, 0}, 2, 2, 16)));
+  for (int64_t bits : {4, 8}) {
+    auto tile = std::get<WarpgroupTile>(scheduleProduct({0, 0, 0}, 2, 1, bits));
+    EXPECT_EQ(tile.columns, groupTileOf(bits).columns);
+    EXPECT_EQ(tile.stages, groupTileOf(bits).stages);
+    EXPECT_EQ(tile.weightBits, bits);
+    EXPECT_EQ(tile.stageBytes(), 128 * 128 + 128 * 64 * bits / 8);
+    EXPECT_LE(tile.sharedBytes(), 227 << 10);
+  }
 }
 
 TEST(ScheduledProducts, Refusals) {
@@ -78,8 +86,8 @@ TEST(ScheduledProducts, Refusals) {
             "'attune.tile_rows' may be 32, 64 or 128 here, got 48");
   EXPECT_EQ(refusalOf({0, 256, 0}),
             "'attune.tile_columns' may be 32, 64 or 128 here, got 256");
-  EXPECT_EQ(refusalOf({0, 256, 0}, true), "");
-  EXPECT_EQ(refusalOf({128, 32, 0}, true),
+  EXPECT_EQ(refusalOf({0, 256, 0}, 16), "");
+  EXPECT_EQ(refusalOf({128, 32, 0}, 16),
             "'attune.tile_columns' may be 64, 128, 192 or 256 here, got 32");
   EXPECT_EQ(
       refusalOf({0, 0, 4}),
@@ -88,13 +96,15 @@ TEST(ScheduledProducts, Refusals) {
       "3");
   EXPECT_EQ(refusalOf({0, 0, 1}),
             "'attune.stages' must be at least 2 here, got 1");
-  EXPECT_EQ(refusalOf({0, 0, 2}, true),
+  EXPECT_EQ(refusalOf({0, 0, 2}, 16),
             "'attune.stages' must be at least 3 here, got 2");
-  EXPECT_EQ(refusalOf({0, 0, 7}, true), "");
-  EXPECT_EQ(refusalOf({0, 256, 5}, true),
+  EXPECT_EQ(refusalOf({0, 0, 7}, 16), "");
+  EXPECT_EQ(refusalOf({0, 256, 5}, 16),
             "a tile of 128 rows by 256 columns in 5 stages takes 246864 bytes "
             "of shared memory, a block has 232448: 'attune.stages' may be at "
             "most 4");
+  EXPECT_EQ(refusalOf({0, 256, 0}, 4),
+            "'attune.tile_columns' may be 128 here, got 256");
 }
 
 // Nothing said is what the chip suggests.

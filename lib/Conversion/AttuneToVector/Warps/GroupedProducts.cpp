@@ -113,11 +113,11 @@ template <typename Op> struct LowerExperts final : OpRewritePattern<Op> {
         asRows(k, op.getExperts()), tasks, from, places, experts, kTaskRows);
     tasks = order->getResult(0);
 
-    // Tensor cores multiply bf16 by bf16; f16 might have no room for it.
-    bool narrow =
-        llvm::all_of(ValueRange{op.getInput(), up, down}, [](Value v) {
-          return typeOf(v).getElementType().isBF16();
-        });
+    // Tensor cores multiply bf16 by bf16, which few bits become; f16 might have
+    // no room for it.
+    auto isBF16 = [](Value v) { return typeOf(v).getElementType().isBF16(); };
+    bool narrow = isBF16(op.getInput()) && (stacks.up.scales || isBF16(up)) &&
+                  (stacks.down.scales || isBF16(down));
     Type hiddenType =
         narrow && width % 2 == 0 ? Type(rewriter.getBF16Type()) : f32;
     // Slot by slot in sorted order: the hidden layer, then the result.

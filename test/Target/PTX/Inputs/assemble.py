@@ -32,8 +32,10 @@ MODELS += [os.path.join(examples, name, "model.json") for name in
             "rnn-translation", "sepformer", "show-attend-tell",
             "spatial-transformer", "time-series", "transformer-original",
             "vit", "whisper")]
-# These once more with other arithmetic.
-TF32 = ("llama_gqa_llama3rope", "bert")
+# These once more with other arithmetic, or numbers in few bits.
+MORE = (("llama_gqa_llama3rope", "--dtype=tf32"), ("bert", "--dtype=tf32"),
+        ("linear.mlir", "--quantize=int4:asym"), ("linear.mlir", "--quantize=mxfp4"),
+        ("linear.mlir", "--quantize=int8"))
 TOP_K = """
 func.func @forward(%x: tensor<?x{0}xf32> {{attune.kind = "input", attune.name = "x", attune.shape = ["rows", {0}]}},
                    %k: index {{attune.kind = "size", attune.name = "count"}})
@@ -107,9 +109,8 @@ with tempfile.TemporaryDirectory() as work:
         MODELS = [model for model in MODELS
                   if any(name in model.split(os.sep) for name in only[0])]
     runs = [(model, chip, []) for model in MODELS for chip in chips]
-    runs += [(model, chip, ["--dtype=tf32"]) for model in MODELS
-             if any(name in model.split(os.sep) for name in TF32)
-             for chip in chips]
+    runs += [(model, chip, [flag]) for name, flag in MORE for model in MODELS
+             if name in model.split(os.sep) for chip in chips]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(lambda run: assemble(work, *run), runs))
 for text, _ in results:
