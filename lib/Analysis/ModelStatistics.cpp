@@ -543,8 +543,16 @@ void Counter::countLayer(const Layer &layer) {
   } else if (std::holds_alternative<SwapChunks>(layer.op)) {
     double sequences = here.batch / whole.batch;
     here = {whole.batch * here.tokens, sequences};
-  } else if (std::holds_alternative<OverlapAdd>(layer.op)) {
+  } else if (std::holds_alternative<OverlapAdd>(layer.op) ||
+             std::holds_alternative<Whole>(layer.op)) {
     here = whole;
+  } else if (const auto *op = std::get_if<Windows>(&layer.op)) {
+    // As if the windows filled the image.
+    whole = here;
+    double places = static_cast<double>(op->rows * op->columns);
+    here = {here.batch * std::ceil(here.tokens / places), places};
+  } else if (const auto *op = std::get_if<Merge>(&layer.op)) {
+    here.tokens /= static_cast<double>(op->size * op->size);
   } else if (const auto *op = std::get_if<Recurrent>(&layer.op)) {
     countRecurrent(*op, width);
   } else if (const auto *op = std::get_if<Scan>(&layer.op)) {

@@ -326,7 +326,7 @@ static std::optional<ModelSource> readModel(const Options &options,
     std::optional<ImportedModel> imported =
         gguf ? importGguf(path, diags)
              : importHuggingFace(path, diags, source.checkpointPath,
-                                 options.ignoredConfigKeys);
+                                 options.ignoredConfigKeys, options.imageSize);
     if (!imported)
       return std::nullopt;
     source.model = std::move(imported->model);
@@ -364,6 +364,12 @@ static std::optional<ModelSource> readModel(const Options &options,
       !options.ignoredConfigKeys.empty()) {
     diags.error(atFile(path), std::string("--ignore-config-key is for Hugging "
                                           "Face folders; this is a ") +
+                                  (gguf ? "GGUF file" : "description"));
+    return std::nullopt;
+  }
+  if ((gguf || !isHuggingFacePath(path)) && options.imageSize) {
+    diags.error(atFile(path), std::string("--image-size is for Hugging Face "
+                                          "folders; this is a ") +
                                   (gguf ? "GGUF file" : "description"));
     return std::nullopt;
   }

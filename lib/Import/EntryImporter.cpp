@@ -28,7 +28,8 @@ static std::string rootInput(const spec::Model &model, size_t number) {
       return rootInput(model, i);
   for (size_t i = 0; i < number; ++i)
     for (const spec::Layer &layer : model.streams[i].layers)
-      if (layer.name == name)
+      if (layer.name == name ||
+          (layer.repeat == 1 && spec::nameOf(layer) == name))
         return rootInput(model, i);
   return name;
 }
@@ -163,6 +164,8 @@ LogicalResult EntryImporter::importStream() {
       return failure();
     state.mask = stream->mask;
     results[layers[n].name] = state;
+    if (layers[n].repeat == 1)
+      results[spec::nameOf(layers[n])] = state;
     if (decode && kind != EntryKind::DecodeAll && n == lastOfAll)
       takeLastToken(loc(layers[n].location));
   }
@@ -260,6 +263,13 @@ static bool isVision(const spec::Layer &layer) {
          std::holds_alternative<spec::Similarity>(layer.op);
 }
 
+/// Kinds that EntryPlaces.cpp builds.
+static bool isPlaces(const spec::Layer &layer) {
+  return std::holds_alternative<spec::Windows>(layer.op) ||
+         std::holds_alternative<spec::Whole>(layer.op) ||
+         std::holds_alternative<spec::Merge>(layer.op);
+}
+
 /// Kinds that EntrySignals.cpp builds.
 static bool isSignal(const spec::Layer &layer) {
   return std::holds_alternative<spec::Modulate>(layer.op) ||
@@ -300,6 +310,8 @@ LogicalResult EntryImporter::importLayer(size_t number) {
     return importPositions(number);
   if (isVision(layer))
     return importVision(number);
+  if (isPlaces(layer))
+    return importPlaces(number);
   if (isSignal(layer))
     return importSignals(number);
   if (std::holds_alternative<spec::CrossEntropy>(layer.op))

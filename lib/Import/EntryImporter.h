@@ -44,6 +44,10 @@ struct NamedTensor {
   /// If its tokens are the places of an image.
   mlir::Value height = {}, width = {};
   int64_t before = 0; ///< class tokens before those places
+  /// If its tokens are those of windows of an image: their rows and columns,
+  /// and how many windows stand beside each other and in all.
+  std::pair<int64_t, int64_t> window = {};
+  mlir::Value across = {}, windows = {};
   /// If its tokens are those of chunks: how many of each sequence, and the
   /// tokens and sequences before they were cut.
   mlir::Value chunks = {}, wholeTokens = {}, wholeBatch = {};
@@ -152,6 +156,10 @@ private:
   void setPositions(const spec::Positions &op, mlir::Location at,
                     mlir::Value result);
   mlir::Value placeOf(mlir::Location at, bool row);
+  mlir::LogicalResult importPlaces(size_t number);
+  mlir::LogicalResult importWindows(size_t number);
+  void undoWindows();
+  mlir::LogicalResult importMerge(size_t number);
   mlir::Value interpolated(const spec::Positions &op, mlir::Location at,
                            mlir::Value table);
   mlir::Value sinusoids(const spec::Positions &op, mlir::Location at,
@@ -237,8 +245,18 @@ private:
   /// Those of queries that grow with their position.
   mlir::LogicalResult growthTables(const spec::Attention &attention,
                                    LayerScope &scope);
+  std::pair<mlir::Value, std::string> numberTokens(mlir::Location at);
   std::pair<mlir::Value, mlir::Value> tablesOf(mlir::Location at,
                                                const RotaryPlan &plan);
+  std::pair<mlir::Value, mlir::Value> tablesOf(mlir::Location at,
+                                               const RotaryPlan &plan,
+                                               mlir::Value positions,
+                                               const std::string &name);
+  /// Those of the places of an image, and of texts with images in them.
+  mlir::LogicalResult placeTables(const spec::Rope &rope, LayerScope &scope);
+  mlir::LogicalResult sectionTables(const spec::Rope &rope, LayerScope &scope);
+  llvm::SmallVector<mlir::Value>
+  imagePositions(mlir::Location at, size_t insert, mlir::Value numbers);
   void collectMaps();
   void startMap(AskedMap &asked, const spec::Layer &layer);
   void fillMaps(size_t number, LayerScope &scope);
@@ -283,6 +301,8 @@ private:
   std::map<size_t, mlir::Value> insertedRows;
   /// Biases by distance, by layer.
   std::map<const spec::Layer *, mlir::Value> diagonals;
+  /// Numbers of tokens that are counted, by what these are called.
+  std::map<std::string, mlir::Value> numbered;
   /// Rotary tables by positions and what they are made from: blocks share them.
   std::map<std::pair<std::string, std::vector<double>>,
            std::pair<mlir::Value, mlir::Value>>

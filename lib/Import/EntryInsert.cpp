@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include <algorithm>
 #include <limits>
 
 using namespace mlir;
@@ -172,8 +173,115 @@ LogicalResult EntryImporter::importInsert(size_t number) {
             tensor::ExtractOp::create(b, at, rows, ValueRange{safe, place[2]});
         Value none = arith::ConstantOp::create(
             b, at, b.getF32FloatAttr(std::numeric_limits<float>::quiet_NaN()));
+        if (op.add)
+          given = arith::AddFOp::create(b, at, own, given);
         given = arith::SelectOp::create(b, at, has, given, decode ? own : none);
         return arith::SelectOp::create(b, at, isOwn, own, given);
       });
   return success();
+}
+
+/// Three positions of each token, [batch, tokens] each: where `numbers` has it
+/// less what images before it are long, and its row and column where it is of
+/// an image (`spec::RopeSections`). Steps know how many such tokens were before
+/// in all sequences together, which are alike, and count more of them than
+/// there are vectors if the model sees nothing.
+SmallVector<Value> EntryImporter::imagePositions(Location at, size_t insert,
+                                                 Value numbers) {
+  const auto &op = std::get<spec::Insert>(stream->spec.layers[insert].op);
+  Value ids = inputs[stream->root].value;
+  const int64_t dynamic = ShapedType::kDynamic;
+  auto type = RankedTensorType::get({dynamic, dynamic}, builder.getI64Type());
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, at, ids);
+  auto each =
+      [&](ValueRange operands,
+          llvm::function_ref<Value(OpBuilder &, Location, ValueRange)> element)
+      -> Value {
+    Value empty =
+        tensor::EmptyOp::create(builder, at, sizes, builder.getI64Type());
+    return linalg::GenericOp::create(
+               builder, at, type, operands, empty,
+               SmallVector<AffineMap>(operands.size() + 1,
+                                      builder.getMultiDimIdentityMap(2)),
+               SmallVector<utils::IteratorType>(2,
+                                                utils::IteratorType::parallel),
+               [&](OpBuilder &b, Location at, ValueRange args) {
+                 linalg::YieldOp::create(b, at, element(b, at, args));
+               })
+        .getResult(0);
+  };
+  // Of an image's token how many there are up to it, of others how many of
+  // those.
+  auto countWhere = [&](arith::CmpIPredicate is) -> Value {
+    Value marks = each(ids, [&](OpBuilder &b, Location at, ValueRange args) {
+      Value wanted = arith::ConstantIntOp::create(b, at, op.id, 64);
+      Value counts = arith::CmpIOp::create(b, at, is, args[0], wanted);
+      return arith::ExtUIOp::create(b, at, b.getI64Type(), counts).getResult();
+    });
+    return TokenPositionsOp::create(builder, at, type, marks,
+                                    builder.getI64IntegerAttr(0));
+  };
+  Value own = countWhere(arith::CmpIPredicate::eq);
+  Value others = countWhere(arith::CmpIPredicate::ne);
+  auto whole = [&](Value x) -> Value {
+    return arith::IndexCastOp::create(builder, at, builder.getI64Type(), x);
+  };
+  Value before, vectors, sees;
+  if (decode) {
+    const std::string &symbol = stream->symbols[insert];
+    Value rows = asRows(builder, at, inputs[symbol + ".rows"].value);
+    Value all = tensor::DimOp::create(builder, at, rows, index(0));
+    Value earlier = inputs[nameOfBefore(symbol)].value;
+    sees = arith::CmpIOp::create(builder, at, arith::CmpIPredicate::ule,
+                                 earlier, all);
+    Value batch = tensor::DimOp::create(builder, at, ids, index(0));
+    before = whole(arith::DivUIOp::create(builder, at, earlier, batch));
+    vectors = whole(arith::DivUIOp::create(builder, at, all, batch));
+  }
+  int64_t rows = op.grid[0], columns = op.grid[1];
+  SmallVector<Value> result;
+  for (int axis = 0; axis < 3; ++axis)
+    result.push_back(each(
+        {numbers, own, others},
+        [&](OpBuilder &b, Location at, ValueRange args) -> Value {
+          auto number = [&](int64_t x) -> Value {
+            return arith::ConstantIntOp::create(b, at, x, 64);
+          };
+          auto add = [&](Value x, Value y) -> Value {
+            return arith::AddIOp::create(b, at, x, y);
+          };
+          auto sub = [&](Value x, Value y) -> Value {
+            return arith::SubIOp::create(b, at, x, y);
+          };
+          Value token = arith::IndexCastOp::create(
+              b, at, b.getI64Type(), linalg::IndexOp::create(b, at, 1));
+          Value isOwn = arith::CmpIOp::create(b, at, arith::CmpIPredicate::ne,
+                                              args[1], number(0));
+          Value earlier =
+              arith::SelectOp::create(b, at, isOwn, sub(args[1], number(1)),
+                                      sub(add(token, number(1)), args[2]));
+          if (before) {
+            earlier = add(earlier, before);
+            Value has = arith::CmpIOp::create(b, at, arith::CmpIPredicate::slt,
+                                              earlier, vectors);
+            isOwn = arith::AndIOp::create(b, at, isOwn, has);
+            earlier = arith::MinSIOp::create(b, at, earlier, vectors);
+          }
+          Value size = number(rows * columns);
+          Value images = arith::DivSIOp::create(b, at, earlier, size);
+          Value place = arith::RemSIOp::create(b, at, earlier, size);
+          Value saved = arith::MulIOp::create(
+              b, at, images, number(rows * columns - std::max(rows, columns)));
+          Value start = sub(args[0], saved);
+          Value here = sub(start, place);
+          Value by = number(columns);
+          if (axis == 1)
+            here = add(here, arith::DivSIOp::create(b, at, place, by));
+          else if (axis == 2)
+            here = add(here, arith::RemSIOp::create(b, at, place, by));
+          Value found = arith::SelectOp::create(b, at, isOwn, here, start);
+          return sees ? arith::SelectOp::create(b, at, sees, found, args[0])
+                      : found;
+        }));
+  return result;
 }

@@ -109,36 +109,6 @@ Value EntryImporter::sinusoids(const spec::Positions &op, Location at,
 // Places of an image
 //===----------------------------------------------------------------------===//
 
-/// The row or column of every token's place, [batch, tokens].
-Value EntryImporter::placeOf(Location at, bool row) {
-  Value columns = state.width;
-  SmallVector<OpFoldResult> sizes = {size(0), size(1)};
-  Value empty =
-      tensor::EmptyOp::create(builder, at, sizes, builder.getI64Type());
-  Value made =
-      linalg::GenericOp::create(
-          builder, at, empty.getType(), ValueRange(), empty,
-          builder.getMultiDimIdentityMap(2),
-          SmallVector<utils::IteratorType>(2, utils::IteratorType::parallel),
-          [&](OpBuilder &b, Location at, ValueRange) {
-            Value token = linalg::IndexOp::create(b, at, 1);
-            Value place;
-            if (row)
-              place = arith::DivUIOp::create(b, at, token, columns);
-            else
-              place = arith::RemUIOp::create(b, at, token, columns);
-            Value number =
-                arith::IndexCastOp::create(b, at, b.getI64Type(), place);
-            linalg::YieldOp::create(b, at, number);
-          })
-          .getResult(0);
-  const int64_t dynamic = ShapedType::kDynamic;
-  auto type = RankedTensorType::get({dynamic, dynamic}, builder.getI64Type());
-  if (made.getType() == type)
-    return made;
-  return tensor::CastOp::create(builder, at, type, made);
-}
-
 LogicalResult EntryImporter::importGrid(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   const auto &op = std::get<spec::Positions>(layer.op);
@@ -255,14 +225,25 @@ struct Scalars {
 /// Sum of what `read` gives at the numbers among `from` that are around place
 /// `to` of `extent`, each times its share. Places are squares whose middles
 /// count and the border goes on outside (torch.nn.functional.interpolate).
-static Value stretched(const Scalars &s, bool cubic, int64_t from, Value to,
-                       Value extent, llvm::function_ref<Value(Value)> read) {
+static Value stretched(const Scalars &s, spec::Interpolation how, int64_t from,
+                       Value to, Value extent,
+                       llvm::function_ref<Value(Value)> read) {
   OpBuilder &b = s.b;
   Location at = s.at;
-  Value ratio =
-      arith::DivFOp::create(b, at, s.number(double(from)), s.toFloat(extent));
-  Value middle = s.add(s.toFloat(to), s.number(0.5));
-  Value where = s.add(s.mul(middle, ratio), s.number(-0.5));
+  bool cubic = how == spec::Interpolation::Bicubic;
+  Value where;
+  if (how == spec::Interpolation::Corners) {
+    // One place alone is the first.
+    Value steps = arith::MaximumFOp::create(
+        b, at, s.add(s.toFloat(extent), s.number(-1)), s.number(1));
+    where = arith::DivFOp::create(
+        b, at, s.mul(s.toFloat(to), s.number(double(from - 1))), steps);
+  } else {
+    Value ratio =
+        arith::DivFOp::create(b, at, s.number(double(from)), s.toFloat(extent));
+    Value middle = s.add(s.toFloat(to), s.number(0.5));
+    where = s.add(s.mul(middle, ratio), s.number(-0.5));
+  }
   if (!cubic)
     where = arith::MaximumFOp::create(b, at, where, s.number(0));
   Value floor = math::FloorOp::create(b, at, where);
@@ -293,7 +274,6 @@ static Value stretched(const Scalars &s, bool cubic, int64_t from, Value to,
 /// stretched, then rows.
 Value EntryImporter::interpolated(const spec::Positions &op, Location at,
                                   Value table) {
-  bool cubic = op.interpolate == spec::Interpolation::Bicubic;
   int64_t rows = op.grid[0], columns = op.grid[1], before = state.before;
   int64_t width = typeOf(table).getDimSize(1);
   Value newRows = state.height, newColumns = state.width;
@@ -313,7 +293,7 @@ Value EntryImporter::interpolated(const spec::Positions &op, Location at,
             b, at, arith::MulIOp::create(b, at, row, s.index(columns)),
             s.index(before));
         return stretched(
-            s, cubic, columns, column, newColumns, [&](Value near) {
+            s, op.interpolate, columns, column, newColumns, [&](Value near) {
               return element(b, arith::AddIOp::create(b, at, start, near),
                              i[1]);
             });
@@ -326,8 +306,8 @@ Value EntryImporter::interpolated(const spec::Positions &op, Location at,
     place = arith::MaxSIOp::create(b, at, place, s.index(0));
     Value row = arith::DivUIOp::create(b, at, place, newColumns);
     Value column = arith::RemUIOp::create(b, at, place, newColumns);
-    Value mixed =
-        stretched(s, cubic, rows, row, newRows, [&](Value near) -> Value {
+    Value mixed = stretched(
+        s, op.interpolate, rows, row, newRows, [&](Value near) -> Value {
           Value from = arith::AddIOp::create(
               b, at, arith::MulIOp::create(b, at, near, newColumns), column);
           return tensor::ExtractOp::create(b, at, stretchedRows,
@@ -357,6 +337,10 @@ LogicalResult EntryImporter::rotaryTables(const spec::Rope &rope,
                       "' needs original_length or the model's context");
       return failure();
     }
+  if (rope.places)
+    return placeTables(rope, scope);
+  if (!rope.sections.pairs.empty())
+    return sectionTables(rope, scope);
   std::tie(scope.cos, scope.sin) =
       tablesOf(loc(rope.location), planRotary(rope, model.context));
   return success();
@@ -383,9 +367,36 @@ LogicalResult EntryImporter::growthTables(const spec::Attention &attention,
   return success();
 }
 
+/// Numbers of the stream's tokens, and what they are called. Class tokens and
+/// the places of a convolution are in no input: they are counted.
+std::pair<Value, std::string> EntryImporter::numberTokens(Location at) {
+  auto given = inputs.find(stream->positionsName);
+  if (given != inputs.end() &&
+      (decode || (given->second.shape[1].size == state.shape[1].size &&
+                  given->second.shape[1].symbol == state.shape[1].symbol)))
+    return {given->second.value, stream->positionsName};
+  std::string name = stream->spec.name + ":" + state.shape[1].symbol;
+  Value &numbers = numbered[name];
+  if (!numbers)
+    numbers = TokenPositionsOp::create(
+        builder, at,
+        RankedTensorType::get({ShapedType::kDynamic, ShapedType::kDynamic},
+                              builder.getI64Type()),
+        state.value, /*pad=*/IntegerAttr());
+  return {numbers, name};
+}
+
 /// Blocks share the tables of one plan.
 std::pair<Value, Value> EntryImporter::tablesOf(Location at,
                                                 const RotaryPlan &plan) {
+  auto [numbers, name] = numberTokens(at);
+  return tablesOf(at, plan, numbers, name);
+}
+
+std::pair<Value, Value> EntryImporter::tablesOf(Location at,
+                                                const RotaryPlan &plan,
+                                                Value positions,
+                                                const std::string &name) {
   std::vector<double> key = plan.frequencies;
   key.push_back(plan.factor);
   if (plan.dynamic)
@@ -394,54 +405,34 @@ std::pair<Value, Value> EntryImporter::tablesOf(Location at,
              plan.longFrequencies.end());
   if (plan.growth)
     key.insert(key.end(), plan.growth->begin(), plan.growth->end());
-  // Class tokens and the places of a convolution are in no input: they are
-  // counted.
-  auto given = inputs.find(stream->positionsName);
-  bool asGiven =
-      given != inputs.end() &&
-      (decode || (given->second.shape[1].size == state.shape[1].size &&
-                  given->second.shape[1].symbol == state.shape[1].symbol));
-  auto &[cos, sin] =
-      tables[{asGiven ? stream->positionsName
-                      : stream->spec.name + ":" + state.shape[1].symbol,
-              key}];
-  if (!cos) {
-    Value positions;
-    if (asGiven)
-      positions = given->second.value;
-    else
-      positions = TokenPositionsOp::create(
-          builder, at,
-          RankedTensorType::get({ShapedType::kDynamic, ShapedType::kDynamic},
-                                builder.getI64Type()),
-          state.value, /*pad=*/IntegerAttr());
-    auto type =
-        RankedTensorType::get({ShapedType::kDynamic, ShapedType::kDynamic,
-                               int64_t(plan.frequencies.size())},
-                              builder.getF32Type());
-    DenseF64ArrayAttr dynamic;
-    if (plan.dynamic)
-      dynamic = builder.getDenseF64ArrayAttr(*plan.dynamic);
-    DenseF64ArrayAttr longFrequencies;
-    IntegerAttr longFrom;
-    if (!plan.longFrequencies.empty()) {
-      longFrequencies = builder.getDenseF64ArrayAttr(plan.longFrequencies);
-      longFrom = builder.getI64IntegerAttr(plan.longFrom);
-      // Keys rotated by the short frequencies do not fit queries rotated by the
-      // long ones: beyond this length a cache starts anew.
-      if (decode)
-        function->setAttr("attune.recompute_beyond", longFrom);
-    }
-    DenseF64ArrayAttr growth;
-    if (plan.growth)
-      growth = builder.getDenseF64ArrayAttr(*plan.growth);
-    auto op =
-        RotaryTableOp::create(builder, at, type, type, positions,
-                              builder.getDenseF64ArrayAttr(plan.frequencies),
-                              builder.getF64FloatAttr(plan.factor), dynamic,
-                              longFrequencies, longFrom, growth);
-    cos = op.getCos();
-    sin = op.getSin();
+  auto &[cos, sin] = tables[{name, key}];
+  if (cos)
+    return {cos, sin};
+  auto type = RankedTensorType::get({ShapedType::kDynamic, ShapedType::kDynamic,
+                                     int64_t(plan.frequencies.size())},
+                                    builder.getF32Type());
+  DenseF64ArrayAttr dynamic;
+  if (plan.dynamic)
+    dynamic = builder.getDenseF64ArrayAttr(*plan.dynamic);
+  DenseF64ArrayAttr longFrequencies;
+  IntegerAttr longFrom;
+  if (!plan.longFrequencies.empty()) {
+    longFrequencies = builder.getDenseF64ArrayAttr(plan.longFrequencies);
+    longFrom = builder.getI64IntegerAttr(plan.longFrom);
+    // Keys rotated by the short frequencies do not fit queries rotated by the
+    // long ones: beyond this length a cache starts anew.
+    if (decode)
+      function->setAttr("attune.recompute_beyond", longFrom);
   }
+  DenseF64ArrayAttr growth;
+  if (plan.growth)
+    growth = builder.getDenseF64ArrayAttr(*plan.growth);
+  auto op =
+      RotaryTableOp::create(builder, at, type, type, positions,
+                            builder.getDenseF64ArrayAttr(plan.frequencies),
+                            builder.getF64FloatAttr(plan.factor), dynamic,
+                            longFrequencies, longFrom, growth);
+  cos = op.getCos();
+  sin = op.getSin();
   return {cos, sin};
 }

@@ -73,6 +73,10 @@ static Json print(const Rope &rope, int64_t headDim) {
     json["channels"] = rope.channels;
   if (rope.scaling.type != "none")
     json["scaling"] = print(rope.scaling);
+  if (!rope.sections.pairs.empty())
+    json["sections"] = rope.sections.pairs;
+  flag(json, "interleaved_sections", rope.sections.interleaved);
+  flag(json, "places", rope.places);
   return json;
 }
 
@@ -582,6 +586,9 @@ static Json print(const Insert &insert) {
   Json json = Json::object();
   json["source"] = insert.source;
   json["id"] = insert.id;
+  if (!insert.grid.empty())
+    json["grid"] = insert.grid;
+  flag(json, "add", insert.add);
   return json;
 }
 
@@ -670,6 +677,12 @@ static Json print(const Layer &layer) {
     json["l2_norm"] = Json::object();
   else if (const auto *op = std::get_if<Insert>(&layer.op))
     json["insert"] = print(*op);
+  else if (const auto *op = std::get_if<Windows>(&layer.op))
+    json["windows"]["size"] = {op->rows, op->columns};
+  else if (std::holds_alternative<Whole>(layer.op))
+    json["whole"] = Json::object();
+  else if (const auto *op = std::get_if<Merge>(&layer.op))
+    json["merge"] = {{"size", op->size}};
   else if (const auto *op = std::get_if<Similarity>(&layer.op))
     json["similarity"] = print(*op);
   else if (const auto *op = std::get_if<Modulate>(&layer.op))

@@ -456,7 +456,7 @@ const Layer *findResult(const std::vector<Stream> &streams,
       return &stream.layers.back();
   for (const Stream &stream : streams)
     for (const Layer &layer : stream.layers)
-      if (layer.name == name)
+      if (layer.name == name || (layer.repeat == 1 && nameOf(layer) == name))
         return &layer;
   return nullptr;
 }

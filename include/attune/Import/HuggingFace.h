@@ -38,6 +38,11 @@ struct ImportedModel {
   std::map<std::string, StoredTensor, std::less<>> stored;
 };
 
+/// Pixels that pictures are resized to.
+struct ImageSize {
+  int64_t height = 0, width = 0;
+};
+
 /// Whether `path` is a folder, or a `config.json` as Hugging Face writes it (it
 /// names a "model_type" or "architectures" and no "attune" version).
 bool isHuggingFacePath(const std::string &path);
@@ -50,11 +55,13 @@ bool isHuggingFacePath(const std::string &path);
 /// `ignoredKeys` count as absent (`--ignore-config-key`).
 ///
 /// A multimodal folder gives the text model in its `text_config`, if its
-/// architecture is known.
+/// architecture is known, and its tower of images, if that is. One that takes
+/// images of any size takes those of `imageSize` (`--image-size`).
 std::optional<ImportedModel>
 importHuggingFace(const std::string &path, DiagnosticEngine &diags,
                   const std::string &weights = "",
-                  const std::vector<std::string> &ignoredKeys = {});
+                  const std::vector<std::string> &ignoredKeys = {},
+                  std::optional<ImageSize> imageSize = std::nullopt);
 
 /// The values of "model_type" that can be imported.
 std::vector<std::string> knownArchitectures();

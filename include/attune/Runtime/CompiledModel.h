@@ -418,6 +418,8 @@ private:
   std::vector<int64_t> insertedAt;
   std::vector<float> noVector;
   bool bindInserted(Invocation &call, Error &error);
+  bool bindNothingSeen(Invocation &call, const ArgInfo &arg, int64_t &before,
+                       Error &error);
   void noteInserted(const int64_t *ids, int64_t count);
   /// A cache is [layers, rows, bytes of one]. What one row has of all layers is
   /// so many planes of positions, or one plane without any: a state.

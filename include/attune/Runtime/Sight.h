@@ -23,11 +23,13 @@
 namespace attune::runtime {
 
 /// Reads PNG and JPEG files and makes of them what `config`, the text of a
-/// preprocessor_config.json, asks for: [files, 3, height, width]. Another size
-/// is an error.
+/// preprocessor_config.json, asks for: [files, channels, height, width].
+/// Another size is an error, unless the file leaves it to the model. More than
+/// three channels are frames of a film, each color of all frames after another,
+/// which are all the picture.
 bool seePictures(const JsonValue &config, const std::vector<std::string> &files,
-                 int64_t height, int64_t width, std::vector<float> &pixels,
-                 Error &error);
+                 int64_t channels, int64_t height, int64_t width,
+                 std::vector<float> &pixels, Error &error);
 
 } // namespace attune::runtime
 

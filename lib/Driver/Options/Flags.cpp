@@ -176,6 +176,23 @@ static bool applyWindowSlack(const Flag &flag, StringRef value,
   return false;
 }
 
+static bool applyImageSize(const Flag &flag, StringRef value, Options &options,
+                           std::string &problem) {
+  constexpr int64_t most = 16384;
+  auto [height, width] = value.split('x');
+  ImageSize &size = options.imageSize.emplace();
+  bool square = !value.contains('x');
+  if (!height.getAsInteger(10, size.height) && size.height > 0 &&
+      size.height <= most &&
+      !(square ? height : width).getAsInteger(10, size.width) &&
+      size.width > 0 && size.width <= most)
+    return true;
+  problem = flag.spelling() + " takes pixels up to " + std::to_string(most) +
+            ", as in 448 or 448x672 (height and width), not '" + value.str() +
+            "'";
+  return false;
+}
+
 static bool applyLowRank(const Flag &, StringRef value, Options &options,
                          std::string &problem) {
   options.lowRank = LowRankRules::parse(value, problem);
@@ -493,6 +510,9 @@ static ArrayRef<Flag> ownFlags() {
        applyMore<&Options::ignoredConfigKeys>,
        "Read config.json as if it did not have this key; may be given several "
        "times"},
+      {"image-size", "HxW", every, applyImageSize,
+       "Height and width in pixels that pictures are resized to, for models "
+       "that take any size (Qwen2.5-VL, Qwen3-VL); by default 448x448"},
       {"chat-template", "FILE", compile, applyText<&Options::chatTemplate>,
        "The chat template to build in; by default the one beside the "
        "tokenizer"},

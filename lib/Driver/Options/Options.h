@@ -8,6 +8,7 @@
 #ifndef ATTUNE_LIB_DRIVER_OPTIONS_OPTIONS_H
 #define ATTUNE_LIB_DRIVER_OPTIONS_OPTIONS_H
 
+#include "attune/Import/HuggingFace.h"
 #include "attune/Runtime/Chat.h"
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Serve.h"
@@ -112,6 +113,7 @@ struct Options {
   std::string remarks;
   bool checkWeights = false;
   std::vector<std::string> ignoredConfigKeys;
+  std::optional<ImageSize> imageSize; ///< none: as the importer chooses
   bool locations = false;
   std::vector<std::string> taps;
   /// Outputs of `compare` under two names, which "[N]" may follow.

@@ -214,10 +214,14 @@ static std::optional<int64_t> findUncounted(const ModelSource &source) {
   if (!source.model)
     return std::nullopt;
   for (const spec::Stream &stream : source.model->streams)
-    for (const spec::Layer &layer : stream.layers)
+    for (const spec::Layer &layer : stream.layers) {
       if (const auto *positions = std::get_if<spec::Positions>(&layer.op);
           positions && positions->count == spec::PositionCount::Unpadded)
         return positions->pad;
+      // Steps count such tokens of sequences that are alike.
+      if (const auto *insert = std::get_if<spec::Insert>(&layer.op))
+        return insert->id;
+    }
   return std::nullopt;
 }
 

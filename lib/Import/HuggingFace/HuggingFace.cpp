@@ -370,7 +370,7 @@ static void findStored(const Checkpoint &checkpoint, ImportedModel &result) {
 static std::optional<ImportedModel>
 importConfig(const std::shared_ptr<const SourceFile> &file,
              ImportedModel result, const std::vector<std::string> &ignoredKeys,
-             DiagnosticEngine &diags) {
+             std::optional<ImageSize> imageSize, DiagnosticEngine &diags) {
   spec::LineTable lines(file);
   spec::Reporter reporter(lines, diags);
   std::optional<Value> root =
@@ -385,6 +385,8 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
   KeyReport keys;
   keys.ignored = ignoredKeys;
   std::optional<TextPart> text = findTextPart(*root);
+  if (text)
+    text->imageSize = imageSize;
   Config config(text ? text->object : *root, text ? "/text_config" : "",
                 reporter, keys);
   ImportContext context{config};
@@ -477,10 +479,16 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
   if (text) {
     // Names of the text's tensors are known before the tower joins it.
     spec::Model sight;
-    if (!readSight(*root, context, *text, *checkpoint, keys, reporter, sight) ||
+    if (!readSight({*root, context, *checkpoint, keys, reporter}, *text,
+                   sight) ||
         !renameTextTensors(*model, *text, *checkpoint, config, diags) ||
-        (text->sees && !joinSight(std::move(sight), *model, config)))
+        (text->sees && !joinSight(*text, std::move(sight), *model, config)))
       return std::nullopt;
+  }
+  if (imageSize && !(text && text->sized)) {
+    config.error("", "--image-size is for models that take images of any "
+                     "size, as Qwen2.5-VL does");
+    return std::nullopt;
   }
   if (!addSentenceModules(result.folder, *model, diags) ||
       !checkDescription(*model, config))
@@ -498,7 +506,8 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
 std::optional<ImportedModel>
 importHuggingFace(const std::string &path, DiagnosticEngine &diags,
                   const std::string &weights,
-                  const std::vector<std::string> &ignoredKeys) {
+                  const std::vector<std::string> &ignoredKeys,
+                  std::optional<ImageSize> imageSize) {
   fs::path configPath = path;
   if (isFolder(configPath))
     configPath /= "config.json";
@@ -510,7 +519,7 @@ importHuggingFace(const std::string &path, DiagnosticEngine &diags,
     return std::nullopt;
   result.checkpointPath =
       weights.empty() ? Checkpoint::findIn(result.folder) : weights;
-  return importConfig(file, std::move(result), ignoredKeys, diags);
+  return importConfig(file, std::move(result), ignoredKeys, imageSize, diags);
 }
 
 /// What the file has otherwise than Hugging Face.
@@ -553,7 +562,7 @@ std::optional<ImportedModel> importGguf(const std::string &path,
   // Files beside it are no part of it: nothing is in a folder of this name.
   result.folder = result.checkpointPath = path;
   std::optional<ImportedModel> imported =
-      importConfig(file, std::move(result), {}, diags);
+      importConfig(file, std::move(result), {}, std::nullopt, diags);
   if (!imported)
     return std::nullopt;
   adaptToGguf(imported->model, *family);

@@ -14,16 +14,6 @@ namespace attune::hf {
 
 using namespace spec;
 
-/// The first of `prefixes` under which the checkpoint has `rest`; empty: none.
-static std::string findPrefix(const Checkpoint &checkpoint,
-                              std::initializer_list<const char *> prefixes,
-                              const char *rest) {
-  for (const char *prefix : prefixes)
-    if (checkpoint.find(std::string(prefix) + rest))
-      return prefix;
-  return "";
-}
-
 /// The layer whose features are read: -1 is behind the last block.
 static std::optional<int64_t> readFeatureLayer(Config &config) {
   const char *key = "vision_feature_layer";
@@ -58,29 +48,22 @@ static void addProjector(EncoderBuilder &builder, Config &config,
   builder.finish("images", "vision", std::move(images));
 }
 
-bool readSight(const Value &root, ImportContext &context, TextPart &part,
-               const Checkpoint &checkpoint, KeyReport &keys,
-               Reporter &reporter, Model &sight) {
-  const Value *type = root.find("model_type");
-  const Value *tower = root.find("vision_config");
-  if (!type || type->text != "llava" || !tower || !tower->isObject() ||
-      !context.languageModel)
-    return true;
+bool readLlava(const SightSource &source, TextPart &part, Model &sight) {
+  const Value *tower = source.tower();
   const Value *towerType = tower->find("model_type");
   if (towerType && towerType->text != "clip_vision_model")
     return true;
-  std::string vision = findPrefix(checkpoint,
-                                  {"vision_tower.vision_model.",
-                                   "model.vision_tower.vision_model.",
-                                   "vision_tower.", "model.vision_tower."},
-                                  "embeddings.class_embedding");
-  std::string projector = findPrefix(
-      checkpoint, {"multi_modal_projector.", "model.multi_modal_projector."},
+  std::string vision = source.findPrefix(
+      {"vision_tower.vision_model.", "model.vision_tower.vision_model.",
+       "vision_tower.", "model.vision_tower."},
+      "embeddings.class_embedding");
+  std::string projector = source.findPrefix(
+      {"multi_modal_projector.", "model.multi_modal_projector."},
       "linear_1.weight");
   if (vision.empty() || projector.empty())
     return true;
 
-  Config config(root, "", reporter, keys);
+  Config config(source.root, "", source.reporter, source.keys);
   config.ignore({"architectures", "text_config", "vision_config", "model_type",
                  "ignore_index", "image_seq_length", "pad_token_id",
                  "tie_word_embeddings", "vocab_size", "initializer_range"});
@@ -100,7 +83,7 @@ bool readSight(const Value &root, ImportContext &context, TextPart &part,
   if (config.hasErrors() || !layer)
     return false;
 
-  EncoderBuilder builder(context, "");
+  EncoderBuilder builder(source.context, "");
   Config visionConfig = config.inner(*tower, "vision_config");
   visionConfig.ignore({"vocab_size"});
   ClipVision sees =
@@ -120,32 +103,6 @@ bool readSight(const Value &root, ImportContext &context, TextPart &part,
   for (int64_t i = sees.blocks; i < sees.layers; ++i)
     part.unread.push_back(vision + "encoder.layers." + std::to_string(i) + ".");
   return !config.hasErrors();
-}
-
-bool joinSight(Model sight, Model &model, Config &config) {
-  Stream &text = model.streams.back();
-  const Layer &insert = sight.streams.back().layers.front();
-  const auto *table = text.layers.empty()
-                          ? nullptr
-                          : std::get_if<Embedding>(&text.layers.front().op);
-  if (!table || model.streams.size() != 1) {
-    config.error("", "the text model does not start with an embedding, behind "
-                     "which images could stand");
-    return false;
-  }
-  if (std::get<Insert>(insert.op).id >= table->vocab) {
-    config.error("vocab_size",
-                 "the id of image tokens, " +
-                     std::to_string(std::get<Insert>(insert.op).id) +
-                     ", is beyond the vocabulary");
-    return false;
-  }
-  text.layers.insert(text.layers.begin() + 1, insert);
-  sight.streams.back() = std::move(text);
-  model.streams = std::move(sight.streams);
-  model.inputs.insert(model.inputs.end(), sight.inputs.begin(),
-                      sight.inputs.end());
-  return true;
 }
 
 } // namespace attune::hf

@@ -10,6 +10,7 @@
 #include "Architectures.h"
 
 #include <algorithm>
+#include <set>
 
 namespace attune::hf {
 
@@ -19,10 +20,65 @@ static bool startsWith(std::string_view text, std::string_view start) {
   return text.substr(0, start.size()) == start;
 }
 
+/// A key of the whole that is about its text model.
+static bool isShared(const std::string &key) {
+  for (const char *known :
+       {"dtype", "torch_dtype", "bos_token_id", "eos_token_id", "pad_token_id",
+        "tie_word_embeddings", "quantization_config"})
+    if (key == known)
+      return true;
+  return false;
+}
+
+/// Files of Qwen2.5-VL may have the keys of its text model beside the others.
+/// Two of its defaults are not those of Qwen2.
+static std::optional<TextPart> qwenText(const Value &root, const Value *text) {
+  TextPart part;
+  part.whole = spec::quote("qwen2_5_vl");
+  part.type = spec::quote("qwen2_5_vl_text");
+  bool apart = text && text->isObject();
+  part.object = apart ? *text : root;
+  std::vector<Value::Member> &members = part.object.members;
+  for (const Value::Member &member : root.members)
+    if (apart && !text->find(member.key) && isShared(member.key))
+      members.push_back(member);
+  members.erase(
+      std::remove_if(members.begin(), members.end(),
+                     [](const Value::Member &member) {
+                       static const std::set<std::string> others = {
+                           "architectures",       "image_token_id",
+                           "model_type",          "text_config",
+                           "video_token_id",      "vision_config",
+                           "vision_end_token_id", "vision_start_token_id",
+                           "vision_token_id"};
+                       return others.count(member.key) != 0;
+                     }),
+      members.end());
+  auto add = [&](const char *key, double number, const std::string &word) {
+    Value value;
+    value.kind = word.empty() ? Value::Kind::Real : Value::Kind::String;
+    value.real = number;
+    value.text = word;
+    members.push_back({key, root.offset, std::move(value)});
+  };
+  add("model_type", 0, "qwen2_5_vl_text");
+  const Value *parameters = part.object.find("rope_parameters");
+  if (!part.object.find("rms_norm_eps"))
+    add("rms_norm_eps", 1e-5, "");
+  if (!part.object.find("rope_theta") &&
+      !(parameters && parameters->find("rope_theta")))
+    add("rope_theta", 1e6, "");
+  return part;
+}
+
 std::optional<TextPart> findTextPart(const Value &root) {
   const Value *type = root.find("model_type");
   const Value *text = root.find("text_config");
-  if (!type || !type->isString() || !text || !text->isObject())
+  if (!type || !type->isString())
+    return std::nullopt;
+  if (type->text == "qwen2_5_vl")
+    return qwenText(root, text);
+  if (!text || !text->isObject())
     return std::nullopt;
   for (const Architecture &known : architectures())
     if (type->text == known.modelType)
@@ -38,11 +94,9 @@ std::optional<TextPart> findTextPart(const Value &root) {
     member.value.text = "llama";
     part.object.members.push_back(std::move(member));
   }
-  for (const char *key :
-       {"dtype", "torch_dtype", "bos_token_id", "eos_token_id", "pad_token_id",
-        "tie_word_embeddings", "quantization_config"})
-    if (const Value *value = root.find(key); value && !text->find(key))
-      part.object.members.push_back({key, value->offset, *value});
+  for (const Value::Member &member : root.members)
+    if (isShared(member.key) && !text->find(member.key))
+      part.object.members.push_back(member);
   return part;
 }
 

@@ -8,6 +8,7 @@
 #ifndef ATTUNE_LIB_IMPORT_HUGGINGFACE_PARTS_H
 #define ATTUNE_LIB_IMPORT_HUGGINGFACE_PARTS_H
 
+#include "attune/Import/HuggingFace.h"
 #include "attune/Import/HuggingFace/Architecture.h"
 
 namespace attune::hf {
@@ -21,6 +22,11 @@ struct TextPart {
   /// Prefixes of tensors of a tower behind the layer whose features are read.
   std::vector<std::string> unread;
   bool sees = false; ///< its tower of images is a part of the model
+  /// What images are resized to, if that was said and the tower takes any size.
+  std::optional<ImageSize> imageSize;
+  bool sized = false;
+  /// How its tokens' positions turn heads where there are images.
+  spec::RopeSections sections;
 };
 
 /// Nothing if config.json is itself that of a known architecture, or has no
@@ -32,16 +38,34 @@ bool renameTextTensors(spec::Model &model, const TextPart &text,
                        const Checkpoint &checkpoint, Config &config,
                        DiagnosticEngine &diags);
 
-/// Reads what LLaVA has before its text model into `sight`: the streams
-/// "vision" (CLIP's tower) and "images" (the projector), and one layer that
-/// inserts the vectors of the latter. `root` is the whole config.json. Sets
-/// `part.sees`, unless the tower is none that is known: then the model stays
-/// one of texts. False after an error.
-bool readSight(const spec::Value &root, ImportContext &context, TextPart &part,
-               const Checkpoint &checkpoint, KeyReport &keys,
-               spec::Reporter &reporter, spec::Model &sight);
+/// What a multimodal folder is read from.
+struct SightSource {
+  const spec::Value &root; ///< the whole config.json
+  ImportContext &context;  ///< of the text model
+  const Checkpoint &checkpoint;
+  KeyReport &keys;
+  spec::Reporter &reporter;
+
+  const spec::Value *tower() const; ///< `vision_config`; null: none
+  /// The first of `prefixes` under which the checkpoint has `rest`; empty:
+  /// none.
+  std::string findPrefix(std::initializer_list<const char *> prefixes,
+                         const char *rest) const;
+};
+
+/// Reads what is before a text model into `sight`: the streams "vision" (the
+/// tower) and "images" (the projector), others that are read like the latter,
+/// and layers that insert their vectors: the first behind the embedding, each
+/// other one behind the next block. Sets `part.sees`, unless the tower is none
+/// that is known: then the model stays one of texts. False after an error.
+bool readSight(const SightSource &source, TextPart &part, spec::Model &sight);
+/// The same of LLaVA with CLIP's tower, and of Qwen2.5-VL and Qwen3-VL.
+bool readLlava(const SightSource &source, TextPart &part, spec::Model &sight);
+bool readQwenVision(const SightSource &source, TextPart &part,
+                    spec::Model &sight);
 /// Puts it before the text model.
-bool joinSight(spec::Model sight, spec::Model &model, Config &config);
+bool joinSight(const TextPart &part, spec::Model sight, spec::Model &model,
+               Config &config);
 
 /// Prefixes of tensors that the model leaves out, if the checkpoint has such:
 /// layers that predict further tokens, heads of other classes, the towers of a

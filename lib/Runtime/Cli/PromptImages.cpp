@@ -16,7 +16,7 @@ namespace attune::runtime {
 /// Null in products that are linked without AttuneRuntimeSight.
 [[gnu::weak]] bool seePictures(const JsonValue &config,
                                const std::vector<std::string> &files,
-                               int64_t height, int64_t width,
+                               int64_t channels, int64_t height, int64_t width,
                                std::vector<float> &pixels, Error &error);
 
 const ArgInfo *findImageInput(const CompiledModel &model) {
@@ -26,8 +26,8 @@ const ArgInfo *findImageInput(const CompiledModel &model) {
     return nullptr;
   for (const ArgInfo &arg : encode->args)
     if (arg.kind == ArgKind::Input && arg.shape.size() == 4 &&
-        arg.shape[1].size == 3 && arg.shape[2].size > 0 &&
-        arg.shape[3].size > 0)
+        arg.shape[1].size > 0 && arg.shape[1].size % 3 == 0 &&
+        arg.shape[2].size > 0 && arg.shape[3].size > 0)
       return &arg;
   return nullptr;
 }
@@ -45,8 +45,9 @@ bool readImages(const CompiledModel &model, GenerateOptions &options,
         "model '" + model.info().name +
         "' does not say how pictures become its input: it was compiled without "
         "a preprocessor_config.json beside its config.json");
-  return seePictures(model.info().images, options.images, input->shape[2].size,
-                     input->shape[3].size, options.pixels, error);
+  return seePictures(model.info().images, options.images, input->shape[1].size,
+                     input->shape[2].size, input->shape[3].size, options.pixels,
+                     error);
 }
 
 bool placeImages(const CompiledModel &model, size_t images,

@@ -87,8 +87,9 @@ static bool encode(Session &session, const EntryInfo &entry,
     InputTensor pixels;
     pixels.name = images->name;
     pixels.dtype = DType::F32;
-    pixels.shape = {static_cast<int64_t>(options.images.size()), 3,
-                    images->shape[2].size, images->shape[3].size};
+    pixels.shape = {static_cast<int64_t>(options.images.size()),
+                    images->shape[1].size, images->shape[2].size,
+                    images->shape[3].size};
     pixels.data = options.pixels.data();
     return add(pixels) && session.encode(inputs, error);
   }

@@ -70,9 +70,11 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
   if (ids)
     session->idsName = ids->name;
   session->inserted = entry->findInserted();
-  if (session->inserted)
-    for (size_t i = 0; i < session->inserted->shape.size(); ++i)
-      if (i > 0 && session->inserted->shape[i].size < 1)
+  for (const ArgInfo &arg : entry->args)
+    for (size_t i = 1; arg.inserted >= 0 && i < arg.shape.size(); ++i)
+      if (arg.shape[i].size < 1 ||
+          arg.shape.size() != session->inserted->shape.size() ||
+          arg.shape[i].size != session->inserted->shape[i].size)
         return internal("inserts vectors of no known number or size");
   session->addRings();
   bool hasLogits = false;
@@ -309,8 +311,8 @@ bool Session::bindMemory(Invocation &call, Error &error) {
 }
 
 /// How many vectors were taken by tokens before: what the size is called that
-/// stands beside them. Without vectors there are those of one picture, all of
-/// which were taken.
+/// stands beside them. Without vectors there are those of one picture, and more
+/// were taken than there are: nothing is seen.
 bool Session::bindInserted(Invocation &call, Error &error) {
   if (!inserted)
     return true;
@@ -318,28 +320,41 @@ bool Session::bindInserted(Invocation &call, Error &error) {
       std::remove_if(insertedAt.begin(), insertedAt.end(),
                      [&](int64_t position) { return position >= past; }),
       insertedAt.end());
-  auto before = static_cast<int64_t>(insertedAt.size());
-  if (!encoded) {
-    InputTensor input;
-    input.name = inserted->name;
-    input.dtype = DType::F32;
-    before = 1;
-    input.shape = {1};
-    for (size_t i = 1; i < inserted->shape.size(); ++i) {
-      input.shape.push_back(inserted->shape[i].size);
-      if (i + 1 < inserted->shape.size())
-        before *= input.shape.back();
-    }
-    noVector.resize(static_cast<size_t>(before * input.shape.back()));
-    input.data = noVector.data();
-    if (!call.bindInput(input, error))
+  for (const ArgInfo &arg : call.entry().args) {
+    if (arg.kind != ArgKind::Input || arg.inserted < 0)
+      continue;
+    auto before = static_cast<int64_t>(insertedAt.size());
+    if (!encoded && !bindNothingSeen(call, arg, before, error))
+      return false;
+    std::string size = arg.name;
+    size.replace(size.rfind('.') + 1, std::string::npos, "before");
+    // A size that nobody says is 0.
+    if (before != 0 && call.hasDim(size) &&
+        !call.bindDim(size, before, "the session", error))
       return false;
   }
-  std::string size = inserted->name;
-  size.replace(size.rfind('.') + 1, std::string::npos, "before");
-  // A size that nobody says is 0.
-  return before == 0 || !call.hasDim(size) ||
-         call.bindDim(size, before, "the session", error);
+  return true;
+}
+
+bool Session::bindNothingSeen(Invocation &call, const ArgInfo &arg,
+                              int64_t &before, Error &error) {
+  InputTensor input;
+  input.name = arg.name;
+  input.dtype = DType::F32;
+  input.shape = {1};
+  int64_t rows = 1;
+  for (size_t i = 1; i < arg.shape.size(); ++i) {
+    input.shape.push_back(arg.shape[i].size);
+    if (i + 1 < arg.shape.size())
+      rows *= input.shape.back();
+  }
+  before = rows + 1;
+  auto numbers = static_cast<size_t>(rows * input.shape.back());
+  // All such inputs are as large, so that nothing moves.
+  if (noVector.size() < numbers)
+    noVector.resize(numbers);
+  input.data = noVector.data();
+  return call.bindInput(input, error);
 }
 
 void Session::noteInserted(const int64_t *ids, int64_t count) {

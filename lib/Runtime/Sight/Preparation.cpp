@@ -20,7 +20,7 @@ namespace {
 struct Processor {
   const char *name; ///< before "ImageProcessor" or "FeatureExtractor"
   bool shortestEdge, crops;
-  int64_t size;
+  int64_t size; ///< 0: any
   Filter filter;
   double mean[3], deviation[3];
 };
@@ -34,6 +34,7 @@ static constexpr Processor processors[] = {
     {"Siglip", false, false, 224, Filter::Bicubic, HALVES},
     {"ViT", false, false, 224, Filter::Bilinear, HALVES},
     {"Bit", true, true, 224, Filter::Bicubic, CLIP_COLOURS},
+    {"Qwen2VL", false, false, 0, Filter::Bicubic, CLIP_COLOURS},
 };
 #undef CLIP_COLOURS
 #undef HALVES
@@ -184,6 +185,7 @@ bool Preparation::read(const JsonValue &config, std::string &problem) {
     problem = "'do_pad': pictures that are padded are not understood";
     return false;
   }
+  anySize = chosen->size == 0;
   shortest = chosen->shortestEdge ? chosen->size : 0;
   fixedHeight = fixedWidth = chosen->shortestEdge ? 0 : chosen->size;
   crops = chosen->crops;
@@ -197,11 +199,12 @@ bool Preparation::read(const JsonValue &config, std::string &problem) {
   if (!readFlag(config, "do_resize", resizes, problem) ||
       !readFlag(config, "do_rescale", rescales, problem) ||
       !readFlag(config, "do_normalize", normalizes, problem) ||
-      !readSizes(config, problem) || !readFilter(config, filter, problem) ||
-      !readNumbers(config, problem))
+      (!anySize && !readSizes(config, problem)) ||
+      !readFilter(config, filter, problem) || !readNumbers(config, problem))
     return false;
   if (!resizes)
     fixedHeight = fixedWidth = shortest = 0;
+  anySize &= resizes;
   return true;
 }
 
@@ -264,12 +267,14 @@ bool Preparation::prepare(Image &image, std::vector<float> &numbers,
 }
 
 bool seePictures(const JsonValue &config, const std::vector<std::string> &files,
-                 int64_t height, int64_t width, std::vector<float> &pixels,
-                 Error &error) {
+                 int64_t channels, int64_t height, int64_t width,
+                 std::vector<float> &pixels, Error &error) {
   Preparation preparation;
   std::string problem;
   if (!preparation.read(config, problem))
     return error.badInput("the model's preprocessor_config.json: " + problem);
+  if (preparation.takesAnySize())
+    preparation.resizeTo(height, width);
   pixels.clear();
   for (const std::string &file : files) {
     Image image;
@@ -284,7 +289,11 @@ bool seePictures(const JsonValue &config, const std::vector<std::string> &files,
           std::to_string(image.width) + " x " + std::to_string(image.height) +
           " pixels of it, but the model sees " + std::to_string(width) + " x " +
           std::to_string(height));
-    pixels.insert(pixels.end(), numbers.begin(), numbers.end());
+    auto plane = static_cast<std::ptrdiff_t>(height * width);
+    for (int64_t c = 0; c < channels; ++c) {
+      auto from = numbers.begin() + c / (channels / 3) * plane;
+      pixels.insert(pixels.end(), from, from + plane);
+    }
   }
   return true;
 }

@@ -15,7 +15,8 @@
 namespace attune::runtime {
 
 /// How pictures become a model's input, as a preprocessor_config.json says it
-/// for Hugging Face's processors of CLIP, SigLIP, ViT and BiT (DINOv2's).
+/// for Hugging Face's processors of CLIP, SigLIP, ViT, BiT (DINOv2's) and
+/// Qwen2-VL.
 class Preparation {
 public:
   /// False, with a reason, if `config` is of another processor or asks for what
@@ -28,6 +29,14 @@ public:
   bool prepare(Image &image, std::vector<float> &numbers,
                std::string &problem) const;
 
+  /// The processor leaves the size to the picture, within limits; here one size
+  /// serves all.
+  bool takesAnySize() const { return anySize; }
+  void resizeTo(int64_t height, int64_t width) {
+    fixedHeight = height;
+    fixedWidth = width;
+  }
+
   /// The size of what is made of every picture; 0 if it depends on the picture.
   int64_t height() const { return crops ? cropHeight : fixedHeight; }
   int64_t width() const { return crops ? cropWidth : fixedWidth; }
@@ -37,6 +46,7 @@ private:
   bool readNumbers(const JsonValue &config, std::string &problem);
 
   bool resizes = true, crops = false, rescales = true, normalizes = true;
+  bool anySize = false;
   int64_t shortest = 0; ///< edge after resizing; 0: both are fixed
   int64_t fixedHeight = 0, fixedWidth = 0, cropHeight = 0, cropWidth = 0;
   Filter filter = Filter::Bicubic;

@@ -136,6 +136,9 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
     if (!attention.source.empty() || object.has("latent"))
       object.error("query_growth", "is for attention of a stream to itself "
                                    "with queries of its own");
+    if (attention.rope &&
+        (attention.rope->places || !attention.rope->sections.pairs.empty()))
+      object.error("query_growth", "counts tokens, not the places of images");
   }
   if (object.get("clip"))
     attention.clip = object.number("clip", 1);
@@ -385,10 +388,9 @@ Rope LayerParser::parseRope(const Object &object, Known headDim) {
                                  " is more than the head_dim " +
                                  std::to_string(*headDim));
 
-  auto scaling = object.object("scaling");
-  if (!scaling)
-    return rope;
-  parseRopeScaling(*scaling, channels, rope);
+  if (auto scaling = object.object("scaling"))
+    parseRopeScaling(*scaling, channels, rope);
+  parseSections(object, channels, rope);
   return rope;
 }
 

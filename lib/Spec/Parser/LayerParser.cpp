@@ -76,6 +76,9 @@ void LayerParser::parse(const Object &object, size_t index) {
                 std::holds_alternative<Add>(layer.op) ||
                 std::holds_alternative<Similarity>(layer.op) ||
                 std::holds_alternative<Insert>(layer.op) ||
+                std::holds_alternative<Windows>(layer.op) ||
+                std::holds_alternative<Whole>(layer.op) ||
+                std::holds_alternative<Merge>(layer.op) ||
                 std::holds_alternative<CrossEntropy>(layer.op) ||
                 std::holds_alternative<Recurrent>(layer.op) ||
                 std::holds_alternative<Scan>(layer.op) ||

@@ -22,10 +22,14 @@ public:
   LayerParser(Context &context, const Model &model, Stream &stream, Known width,
               bool pooled, std::string namePrefix)
       : context(context), model(model), stream(stream), width(width),
-        pooled(pooled), namePrefix(std::move(namePrefix)) {}
+        pooled(pooled), namePrefix(std::move(namePrefix)) {
+    findPlaces();
+  }
 
   /// Appends the layer to the stream.
   void parse(const Object &object, size_t index);
+  /// Behind the last layer of the stream.
+  void finish(const Object &object);
 
 private:
   enum class Place { Alone, Self, Cross };
@@ -40,6 +44,7 @@ private:
   void checkTemplate(const Value &value, const std::string &pointer,
                      bool experts = false);
 
+  void findPlaces();
   bool needWidth(const Object &object);
   bool needTokens(const Object &object);
   PositionCount defaultCount() const;
@@ -69,6 +74,7 @@ private:
   RelativeBias parseRelativeBias(const Object &object,
                                  const Attention &attention);
   Rope parseRope(const Object &object, Known headDim);
+  void parseSections(const Object &object, Known channels, Rope &rope);
   void parseRopeScaling(const Object &object, Known channels, Rope &rope);
   Norm parseNorm(const Object &object, std::optional<NormKind> fixed,
                  NormKind fallback);
@@ -93,6 +99,7 @@ private:
   Add parseAdd(const Object &object);
   Similarity parseSimilarity(const Object &object);
   Insert parseInsert(const Object &object);
+  bool parsePlaces(const Object &object, Layer &layer);
   bool parseSignals(const Object &object, Layer &layer);
   Modulation parseModulation(const Object &object);
   void checkModulation(const Object &object, const Block &block);
@@ -140,7 +147,8 @@ private:
   Known firstValues;
   /// What the stream's layer_inputs have for each block; 0: there are none.
   int64_t layerInputs = 0;
-  bool grid = false; ///< the tokens are the places of an image
+  bool grid = false;     ///< the tokens are the places of an image
+  bool windowed = false; ///< they are those of windows of an image
   /// The tokens are those of chunks, or chunks at the same place of theirs.
   enum class Chunks { None, Cut, Swapped } chunks = Chunks::None;
   std::string namePrefix;

@@ -273,6 +273,7 @@ void ModelParser::parseStream(const Object &object, Stream stream,
     parser.parse(layers[i], i);
     entries.push_back({model.streams.size(), i, layers[i]});
   }
+  parser.finish(object);
   model.streams.push_back(std::move(stream));
 }
 

@@ -15,6 +15,11 @@ bool LayerParser::parseVision(const Object &object, Layer &layer) {
     if (chunks != Chunks::None && object.has(kind))
       object.error(kind, "changes how many tokens a chunk has; sum the chunks "
                          "up first");
+  for (const char *kind : {"class_tokens", "slice", "concat", "pool"})
+    if (windowed && object.has(kind))
+      object.error(kind, "is not for windows; 'whole' undoes them");
+  if (parsePlaces(object, layer))
+    return true;
   if (auto options = object.object("pool")) {
     layer.op = parsePool(*options);
   } else if (auto options = object.object("class_tokens")) {
@@ -257,6 +262,12 @@ Insert LayerParser::parseInsert(const Object &object) {
   Insert insert;
   insert.source = object.string("source");
   insert.id = object.integer("id", 0).value_or(0);
+  if (object.get("grid"))
+    insert.grid = parseSizes(object, "grid", 2, 1);
+  insert.add = object.boolean("add", false);
+  if (insert.add && object.has("grid"))
+    object.error("grid", "belongs to the vectors that stand in the places of "
+                         "tokens");
   bool known = needTokens(object);
   const TensorSpec *ids = streamInput();
   if (!ids || ids->shape.size() != 2 || ids->dtype != DType::I64) {

@@ -178,6 +178,15 @@ const ObjectType &ropeType() {
           {"channels", integer(2),
            "turned channels of each head, even; default head_dim"},
           {"scaling", object(ropeScalingType()), "default none"},
+          {"sections", array(integer(0), 3),
+           "pairs of channels that turn by a token's number, by its row and by "
+           "its column in an image; default all by the number"},
+          {"interleaved_sections", boolean(),
+           "sections take turns: pair 3i + 1 is of the rows, pair 3i + 2 of "
+           "the columns; default false"},
+          {"places", boolean(),
+           "of an image's places: the first half of the pairs turns by the "
+           "row, the second by the column; default false"},
       },
       {},
       {}};

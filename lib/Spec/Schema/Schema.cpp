@@ -228,9 +228,10 @@ static const ObjectType &positionsType() {
            "two dimensions: the first half is for the column; default false"},
           {"grid", array(integer(1), 2),
            "learned: rows and columns of the image that the tables are for"},
-          {"interpolate", choice({"none", "bilinear", "bicubic"}),
+          {"interpolate", choice({"none", "bilinear", "bicubic", "corners"}),
            "learned, over a grid: how the table is stretched to an image of "
-           "another size; default none"},
+           "another size (corners: bilinear, and corners stay where they are); "
+           "default none"},
       },
       {},
       {}};
@@ -311,6 +312,9 @@ static ObjectType &layerType() {
           {"similarity", object(similarityType()), "scalar products"},
           {"insert", object(insertType()),
            "vectors of another stream in the places of tokens"},
+          {"windows", object(windowsType()), "windows of an image"},
+          {"whole", object(wholeType()), "the end of windows"},
+          {"merge", object(mergeType()), "squares of places as one"},
           {"activation", object(activationType()), "activation alone"},
           {"softmax", object(softmaxType()), "softmax alone"},
           {"rotary", object(rotaryType()), "rotary positions alone"},
@@ -347,7 +351,8 @@ static ObjectType &layerType() {
        "softmax",      "rotary",       "cross_entropy", "recurrent",
        "scan",         "mamba",        "modulate",      "timestep",
        "chunk",        "swap",         "overlap_add",   "slice",
-       "concat",       "layer_inputs", "spread",        "unite"},
+       "concat",       "layer_inputs", "spread",        "unite",
+       "windows",      "whole",        "merge"},
       "kind"};
   return type;
 }
@@ -456,7 +461,8 @@ static std::vector<const ObjectType *> &allObjectTypes() {
       &sliceType(),        &concatType(),       &poolType(),
       &classTokensType(),  &convType(),         &batchNormType(),
       &addType(),          &l2NormType(),       &similarityType(),
-      &insertType(),       &activationType(),   &softmaxType(),
+      &insertType(),       &windowsType(),      &wholeType(),
+      &mergeType(),        &activationType(),   &softmaxType(),
       &rotaryType(),       &crossEntropyType(), &recurrentType(),
       &scanCellType(),     &scanAttendType(),   &scanLinearType(),
       &scanMeanType(),     &scanStepType(),     &scanType(),

@@ -130,7 +130,41 @@ const ObjectType &insertType() {
       {
           {"source", string(), "the earlier stream, or a layer of one", true},
           {"id", integer(0), "of the tokens that are replaced", true},
+          {"grid", array(integer(1), 2),
+           "rows and columns that the vectors of an image are, for rotary "
+           "positions in sections"},
+          {"add", boolean(),
+           "add vectors to the tokens' instead of replacing these; default "
+           "false"},
       },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &windowsType() {
+  static const ObjectType type{
+      "windows",
+      "Windows of an image's places, each a sequence of its own. Those at the "
+      "right and lower edge may be smaller.",
+      {{"size", either({integer(1), array(integer(1), 2)}),
+        "places on each side, or rows and columns", true}},
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &wholeType() {
+  static const ObjectType type{
+      "whole", "The places of whole images again, behind windows.", {}, {}, {}};
+  return type;
+}
+
+const ObjectType &mergeType() {
+  static const ObjectType type{
+      "merge",
+      "Squares of an image's places as one, their channels side by side.",
+      {{"size", integer(2), "places on each side; default 2"}},
       {},
       {}};
   return type;

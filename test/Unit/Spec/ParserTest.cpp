@@ -140,7 +140,7 @@ TEST(Parser, BareAttentionReadsItsInputs) {
 
 TEST(Parser, CrossAttentionSeesItsSourcesWidth) {
   Model model = parsed(everyKey());
-  ASSERT_EQ(model.streams.size(), 13u);
+  ASSERT_EQ(model.streams.size(), 14u);
   const Layer &layer = model.streams[1].layers[2];
   const auto &block = std::get<Block>(layer.op);
   EXPECT_EQ(block.cross->source, "encoder");
@@ -240,5 +240,5 @@ TEST(Parser, ExamplesOfTheReadmeAreRight) {
     ++count;
     at = end + 3;
   }
-  EXPECT_EQ(count, 18);
+  EXPECT_EQ(count, 19);
 }

@@ -1,0 +1,142 @@
+//===- PlacesParser.cpp - Places of images ----------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LayerParser.h"
+
+#include <algorithm>
+
+namespace attune::spec {
+
+namespace {
+enum class Form { None, Image, Windows };
+} // namespace
+
+/// What the tokens become in a layer.
+static Form formBehind(const Layer &layer, Form form) {
+  const auto *conv = std::get_if<Conv>(&layer.op);
+  if (conv && conv->kernel.size() == 2)
+    return Form::Image;
+  if (conv || layer.pooled || std::holds_alternative<ClassTokens>(layer.op) ||
+      std::holds_alternative<Slice>(layer.op) ||
+      std::holds_alternative<Concat>(layer.op) ||
+      std::holds_alternative<Chunk>(layer.op))
+    return Form::None;
+  if (std::holds_alternative<Windows>(layer.op))
+    return Form::Windows;
+  return std::holds_alternative<Whole>(layer.op) ? Form::Image : form;
+}
+
+/// What the tokens are that `name` gives: one of the first `count` streams, or
+/// a layer of one.
+static Form formOf(const std::vector<Stream> &streams, size_t count,
+                   const std::string &name) {
+  const Layer *last = findResult(streams, name);
+  for (size_t i = 0; last && i < count; ++i) {
+    const std::vector<Layer> &layers = streams[i].layers;
+    auto end = std::find_if(layers.begin(), layers.end(),
+                            [&](const Layer &layer) { return &layer == last; });
+    if (end == layers.end())
+      continue;
+    Form form = formOf(streams, i, streams[i].input);
+    for (auto layer = layers.begin(); layer <= end; ++layer)
+      form = formBehind(*layer, form);
+    return form;
+  }
+  return Form::None;
+}
+
+void LayerParser::findPlaces() {
+  grid =
+      formOf(model.streams, model.streams.size(), stream.input) == Form::Image;
+}
+
+void LayerParser::finish(const Object &object) {
+  if (windowed)
+    object.error("layers", "end in windows; 'whole' undoes them");
+}
+
+bool LayerParser::parsePlaces(const Object &object, Layer &layer) {
+  auto needImage = [&](const Object &options) {
+    if (needTokens(options) && !grid)
+      options.error(windowed ? "is not for windows; 'whole' undoes them"
+                             : "needs the places of an image, which a 2-D "
+                               "convolution makes");
+    return grid;
+  };
+  if (auto options = object.object("windows")) {
+    needImage(*options);
+    std::vector<int64_t> sizes = parseSizes(*options, "size", 2, 1);
+    layer.op = Windows{sizes[0], sizes[1]};
+    grid = false;
+    windowed = true;
+  } else if (auto options = object.object("whole")) {
+    if (!windowed)
+      options->error("has no windows to undo; 'windows' makes them");
+    layer.op = Whole{};
+    grid = true;
+    windowed = false;
+  } else if (auto options = object.object("merge")) {
+    Known size = options->integer("size", 2);
+    layer.op = Merge{size.value_or(2)};
+    if (needImage(*options) && size && width) {
+      constexpr int64_t most = 1 << 24;
+      if (*size > most || *width > most / *size / *size)
+        options->error("size",
+                       "gives more than " + std::to_string(most) + " channels");
+      else
+        width = *width * *size * *size;
+    }
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// Parses the keys by which images turn.
+void LayerParser::parseSections(const Object &object, Known channels,
+                                Rope &rope) {
+  rope.places = object.boolean("places", false);
+  rope.sections.interleaved = object.boolean("interleaved_sections", false);
+  if (rope.places && !grid && !windowed)
+    object.error("places", "the tokens before it are not the places of an "
+                           "image");
+  if (rope.places && channels && *channels % 4 != 0)
+    object.error("places", "half of the pairs are for rows, half for columns, "
+                           "but there are " +
+                               std::to_string(*channels) + " channels");
+  if (rope.places && object.has("scaling"))
+    object.error("scaling", "has no place beside 'places'");
+  if (rope.sections.interleaved && !object.has("sections"))
+    object.error("interleaved_sections", "needs 'sections'");
+  if (!object.get("sections"))
+    return;
+  std::vector<int64_t> &pairs = rope.sections.pairs;
+  pairs = parseSizes(object, "sections", 3, 0);
+  if (rope.places)
+    object.error("sections", "has no place beside 'places'");
+  const std::string &scaling = rope.scaling.type;
+  if (scaling == "dynamic" || scaling == "longrope")
+    object.error("sections", "have no place beside scaling " + quote(scaling));
+  bool placed = false;
+  for (const Layer &layer : stream.layers)
+    if (const auto *insert = std::get_if<Insert>(&layer.op))
+      placed |= !insert->grid.empty();
+  if (!placed)
+    object.error("sections", "need a layer before it that inserts images with "
+                             "a 'grid'");
+  int64_t sum = pairs[0] + pairs[1] + pairs[2];
+  if (channels && sum != *channels / 2)
+    object.error("sections", "are " + std::to_string(sum) +
+                                 " pairs together, but there are " +
+                                 std::to_string(*channels / 2));
+  else if (rope.sections.interleaved && channels &&
+           (3 * pairs[1] > sum + 1 || 3 * pairs[2] > sum))
+    object.error("sections", "do not fit into each other: rows and columns "
+                             "have a third of the pairs at most");
+}
+
+} // namespace attune::spec
