@@ -30,8 +30,36 @@ static bool isShared(const std::string &key) {
   return false;
 }
 
+/// Defaults of types that are otherwise those of another architecture.
+static void addDefaults(TextPart &part, std::string_view type) {
+  struct Default {
+    std::string_view type;
+    const char *key;
+    double number;
+  };
+  static constexpr Default defaults[] = {
+      {"qwen2_5_vl_text", "rms_norm_eps", 1e-5},
+      {"qwen2_5_vl_text", "rope_theta", 1e6},
+      {"qwen3_vl_text", "max_position_embeddings", 128000},
+      {"qwen3_vl_text", "rope_theta", 5e5},
+  };
+  const Value *rope = part.object.find("rope_parameters");
+  bool hasTheta = rope && rope->find("rope_theta");
+  for (const Default &known : defaults) {
+    bool isTheta = std::string_view(known.key) == "rope_theta";
+    if (known.type != type || part.object.find(known.key) ||
+        (isTheta && hasTheta))
+      continue;
+    Value value;
+    value.real = known.number;
+    value.integer = static_cast<int64_t>(known.number);
+    value.kind = known.number < 1 ? Value::Kind::Real : Value::Kind::Integer;
+    value.offset = part.object.offset;
+    part.object.members.push_back({known.key, value.offset, value});
+  }
+}
+
 /// Files of Qwen2.5-VL may have the keys of its text model beside the others.
-/// Two of its defaults are not those of Qwen2.
 static std::optional<TextPart> qwenText(const Value &root, const Value *text) {
   TextPart part;
   part.whole = spec::quote("qwen2_5_vl");
@@ -54,20 +82,11 @@ static std::optional<TextPart> qwenText(const Value &root, const Value *text) {
                        return others.count(member.key) != 0;
                      }),
       members.end());
-  auto add = [&](const char *key, double number, const std::string &word) {
-    Value value;
-    value.kind = word.empty() ? Value::Kind::Real : Value::Kind::String;
-    value.real = number;
-    value.text = word;
-    members.push_back({key, root.offset, std::move(value)});
-  };
-  add("model_type", 0, "qwen2_5_vl_text");
-  const Value *parameters = part.object.find("rope_parameters");
-  if (!part.object.find("rms_norm_eps"))
-    add("rms_norm_eps", 1e-5, "");
-  if (!part.object.find("rope_theta") &&
-      !(parameters && parameters->find("rope_theta")))
-    add("rope_theta", 1e6, "");
+  Value type;
+  type.kind = Value::Kind::String;
+  type.text = "qwen2_5_vl_text";
+  members.push_back({"model_type", root.offset, std::move(type)});
+  addDefaults(part, "qwen2_5_vl_text");
   return part;
 }
 
@@ -97,6 +116,8 @@ std::optional<TextPart> findTextPart(const Value &root) {
   for (const Value::Member &member : root.members)
     if (isShared(member.key) && !text->find(member.key))
       part.object.members.push_back(member);
+  if (inner)
+    addDefaults(part, inner->text);
   return part;
 }
 
