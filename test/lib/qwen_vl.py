@@ -8,7 +8,7 @@ done here, patch by patch and token by token.
 
 Logits of two texts with a picture each, one of them padded on its left; greedy
 ids behind pictures from PNG files and from tensors, behind two of them, between
-texts, and without any. Leaves the folder WORK/model, a program WORK/see and
+texts, in messages, and without any. Leaves the folder WORK/model, a program WORK/see and
 pictures for other tests.
 """
 import json
@@ -72,6 +72,29 @@ PREPARATION = {
     "image_processor_type": "Qwen2VLImageProcessor", "patch_size": PATCH,
     "merge_size": MERGE, "temporal_patch_size": FRAMES, "min_pixels": 16,
     "max_pixels": 100000, "image_mean": MEAN, "image_std": DEVIATION}
+
+
+# Each letter is a token.
+LETTERS = "abcdefghijklmnopqrstuvwxyz012345678"
+SPECIAL = ["<|vision_start|>", "<|vision_end|>", "<|image_pad|>",
+           "<|video_pad|>", "<|im_end|>"]
+TOKENIZER = {
+    "version": "1.0", "normalizer": None, "post_processor": None,
+    "added_tokens": [{"id": 35 + i, "content": text, "special": True,
+                      "single_word": False, "lstrip": False, "rstrip": False,
+                      "normalized": False} for i, text in enumerate(SPECIAL)],
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
+    "decoder": {"type": "ByteLevel"},
+    "model": {"type": "BPE", "merges": [],
+              "vocab": {c: i for i, c in enumerate(LETTERS)}}}
+TEMPLATE = """\
+{%- for message in messages %}u{% if message.content is string -%}
+{{ message.content }}
+{%- else %}{% for part in message.content %}{% if part.type == 'image' -%}
+<|vision_start|><|image_pad|><|vision_end|>
+{%- else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}{% endfor -%}
+{%- if add_generation_prompt %}a{% endif -%}
+"""
 
 
 def turned(heads, angles):
@@ -311,24 +334,27 @@ def main():
     attune, work, kind = sys.argv[1:4]
     folder, see = f"{work}/model", f"{work}/see"
     os.makedirs(folder, exist_ok=True)
-    w = Weights(12)
+    w = Weights(12 if kind == "2.5" else 13)
     sight = Sight(w, kind)
     pixels = [make_picture(f"{work}/{name}.png", w.random) for name in "ab"]
     seen = [sight.see(one) for one in pixels]
     logits(w, kind, [1], [])  # makes the tensors of the text model
     w.save(f"{folder}/model.safetensors")
     config = CONFIG_2 if kind == "2.5" else CONFIG_3
-    for name, content in (("config", config), ("preprocessor_config", PREPARATION)):
+    for name, content in (("config", config), ("preprocessor_config", PREPARATION),
+                          ("tokenizer", TOKENIZER),
+                          ("tokenizer_config", {"chat_template": TEMPLATE})):
         with open(f"{folder}/{name}.json", "w") as file:
             json.dump(content, file)
     subprocess.run([attune, "compile", folder, f"--image-size={HEIGHT}x{LENGTH}",
                     "-o", see], check=True)
     compare_forward(see, work, w, kind, pixels, seen)
 
-    def generate(ids, *options):
+    def generate(prompt, *options):
+        if not isinstance(prompt, str):
+            prompt = "--prompt-ids=" + ",".join(map(str, prompt))
         done = subprocess.run(
-            [see, "generate", "--prompt-ids=" + ",".join(map(str, ids)), "--greedy",
-             "--ignore-eos", "--max-new-tokens=5", "--format=ids", *options],
+            [see, "generate", prompt, "--greedy", "--ignore-eos", "--max-new-tokens=5", "--format=ids", *options],
             capture_output=True, text=True)
         if done.returncode:
             return done.stderr
@@ -348,6 +374,14 @@ def main():
             f"--image={work}/b.png")
     compare("no picture", [5, 7, 9], [])
     compare("a token alone", [5, IMAGE, 9], [])
+    # u, the picture or what the message says of it, the message, a.
+    for name, message, ids in (
+            ("a message", "hey", [20, 35, IMAGE, 36, 7, 4, 24, 0]),
+            ("a message with a token", "he<|image_pad|>y",
+             [20, 7, 4, IMAGE, 24, 0])):
+        expected = greedy(w, kind, ids, seen[:1])
+        found = generate(f"--prompt={message}", "--chat", first)
+        llava.check(name, found == expected, f"{found}, not {expected}")
     print("failures:", llava.failures)
     return llava.failures != 0
 

@@ -272,9 +272,8 @@ static bool findIds(const CompiledModel &model, const GenerateOptions &options,
   const ModelInfo &info = model.info();
   ids = prompt.ids;
   if (prompt.isText) {
-    if (!(chat ? chat->encode(*tokenizer,
-                              startChat(options.messages, prompt.text), ids,
-                              error)
+    if (!(chat ? encodeMessage(model, options, *chat, *tokenizer, prompt.text,
+                               ids, error)
                : tokenizer->encode(prompt.text, ids, error)))
       return false;
     if (ids.empty() && info.bos >= 0)

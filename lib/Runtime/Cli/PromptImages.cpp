@@ -50,6 +50,42 @@ bool readImages(const CompiledModel &model, GenerateOptions &options,
                      error);
 }
 
+bool encodeMessage(const CompiledModel &model, const GenerateOptions &options,
+                   const ChatPrompt &chat, const Tokenizer &tokenizer,
+                   const std::string &text, std::vector<int64_t> &ids,
+                   Error &error) {
+  std::vector<ChatMessage> messages = startChat(options.messages, text);
+  if (!chat.encode(tokenizer, messages, ids, error))
+    return false;
+  if (options.images.empty())
+    return true;
+  const ArgInfo *vectors = model.entry("decode")->findInserted();
+  if (std::count(ids.begin(), ids.end(), vectors->inserted) != 0)
+    return true;
+  // Parts, as messages with pictures have in transformers.
+  std::string json = "[";
+  for (size_t i = 0; i < messages.size(); ++i) {
+    bool last = i + 1 == messages.size();
+    json += i ? ", {\"role\": " : "{\"role\": ";
+    appendJsonString(json, messages[i].role);
+    json += ", \"content\": ";
+    if (last)
+      json += "[";
+    for (size_t k = 0; last && k < options.images.size(); ++k)
+      json += "{\"type\": \"image\"}, ";
+    if (last)
+      json += "{\"type\": \"text\", \"text\": ";
+    appendJsonString(json, messages[i].content);
+    json += last ? "}]}" : "}";
+  }
+  JsonValue list;
+  std::string problem;
+  if (!parseJson(json + "]", list, problem))
+    return error.badInput("--prompt: " + problem);
+  return chat.encode(tokenizer, list, /*tools=*/nullptr, /*more=*/nullptr, ids,
+                     error);
+}
+
 bool placeImages(const CompiledModel &model, size_t images,
                  std::vector<int64_t> &ids, Error &error) {
   if (images == 0)

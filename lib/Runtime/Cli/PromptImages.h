@@ -8,6 +8,7 @@
 #ifndef ATTUNE_LIB_RUNTIME_CLI_PROMPTIMAGES_H
 #define ATTUNE_LIB_RUNTIME_CLI_PROMPTIMAGES_H
 
+#include "attune/Runtime/Chat.h"
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/CompiledModel.h"
 
@@ -16,6 +17,13 @@ namespace attune::runtime {
 /// Reads the pictures of `options.images` into `options.pixels`.
 bool readImages(const CompiledModel &model, GenerateOptions &options,
                 Error &error);
+
+/// The ids of `text` in the chat template's layout. Pictures that no token of
+/// the text names come before it, as the template puts them.
+bool encodeMessage(const CompiledModel &model, const GenerateOptions &options,
+                   const ChatPrompt &chat, const Tokenizer &tokenizer,
+                   const std::string &text, std::vector<int64_t> &ids,
+                   Error &error);
 
 /// Of each image token the prompt gets as many as a picture has vectors.
 bool placeImages(const CompiledModel &model, size_t images,
