@@ -215,6 +215,12 @@ LogicalResult EntryImporter::importMerge(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   Location at = loc(layer.location);
   int64_t side = std::get<spec::Merge>(layer.op).size;
+  if (hiddenStates) {
+    diags.error(layer.location,
+                "hidden_states of merged places would have several shapes; "
+                "name the layers whose results are outputs");
+    return failure();
+  }
   Indices outer{builder, at};
   Value before = state.value, oldWidth = state.width;
   int64_t channels = typeOf(before).getDimSize(2);

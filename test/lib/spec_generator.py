@@ -413,6 +413,14 @@ class Generator:
                                     "bias": False, "activation": "relu"}})
         if self.chance(0.3):
             layers.append({"batch_norm": {}})
+        if self.chance(0.4):
+            attention = {"heads": 2 if width == 8 else 1, "rope": {"places": True}}
+            layers += [{"windows": {"size": self.pick(1, 2, 3, [1, 3], [4, 2])}},
+                       {"block": {"attention": attention, "ffn": {"width": 16}}},
+                       {"whole": {}}]
+        if side % 2 == 0 and self.chance(0.4):
+            layers += [{"merge": {}}, {"linear": {"out": width}}]
+            side //= 2
         tokens = side * side
         if self.chance(0.6):
             count = self.pick(1, 2)

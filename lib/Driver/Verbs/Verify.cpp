@@ -366,7 +366,10 @@ ExitCode Verifier::run() {
         hasBlocks |= std::holds_alternative<spec::Block>(layer.op);
     for (const spec::Stream &stream : source->model->streams)
       for (const spec::Layer &layer : stream.layers) // no one shape for all
-        tapped |= std::holds_alternative<spec::Chunk>(layer.op);
+        tapped |= std::holds_alternative<spec::Chunk>(layer.op) ||
+                  (&stream == &source->model->streams.back() &&
+                   (std::holds_alternative<spec::Windows>(layer.op) ||
+                    std::holds_alternative<spec::Merge>(layer.op)));
     for (const spec::Output &output : source->model->outputs)
       tapped |= output.layer == "hidden_states";
   }

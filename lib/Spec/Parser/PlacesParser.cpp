@@ -71,6 +71,10 @@ bool LayerParser::parsePlaces(const Object &object, Layer &layer) {
     needImage(*options);
     std::vector<int64_t> sizes = parseSizes(*options, "size", 2, 1);
     layer.op = Windows{sizes[0], sizes[1]};
+    constexpr int64_t most = 1 << 24;
+    if (sizes[0] * sizes[1] > most)
+      options->error("size", "makes windows of more than " +
+                                 std::to_string(most) + " places");
     grid = false;
     windowed = true;
   } else if (auto options = object.object("whole")) {
