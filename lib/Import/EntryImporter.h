@@ -53,6 +53,9 @@ struct NamedTensor {
   mlir::Value chunks = {}, wholeTokens = {}, wholeBatch = {};
   spec::Dim tokensBefore = {}, batchBefore = {};
   std::vector<spec::Dim> places = {}; ///< the same as a description has them
+  /// If its tokens are those of several streams, one behind the other: how many
+  /// each has.
+  std::vector<spec::Dim> parts = {};
 };
 
 /// A stream of the model within one entry.
@@ -242,6 +245,9 @@ private:
   mlir::LogicalResult sharedDiagonals(const spec::Layer &layer,
                                       LayerScope &scope);
   mlir::LogicalResult rotaryTables(const spec::Rope &rope, LayerScope &scope);
+  /// Those of several positions per token.
+  mlir::LogicalResult axesTables(const spec::Rope &rope, LayerScope &scope);
+  mlir::Value givenPositions(const spec::Rope &rope);
   /// Those of queries that grow with their position.
   mlir::LogicalResult growthTables(const spec::Attention &attention,
                                    LayerScope &scope);

@@ -328,6 +328,8 @@ Value EntryImporter::interpolated(const spec::Positions &op, Location at,
 
 LogicalResult EntryImporter::rotaryTables(const spec::Rope &rope,
                                           LayerScope &scope) {
+  if (!rope.axes.channels.empty())
+    return axesTables(rope, scope);
   const spec::RopeScaling &s = rope.scaling;
   if (s.type == "dynamic" || s.type == "llama3" || s.type == "yarn" ||
       s.type == "longrope")

@@ -56,7 +56,9 @@ static bool needsPositions(const spec::Stream &stream) {
       if (positions->count == spec::PositionCount::Input)
         return true;
     const spec::Attention *attention = getSelfAttention(layer);
-    if (getRope(layer) || (attention && attention->queryGrowth))
+    const spec::Rope *rope = getRope(layer);
+    if ((rope && rope->axes.channels.empty()) ||
+        (attention && attention->queryGrowth))
       return true;
     for (const spec::Block &block : layer.cycle)
       if (block.attention &&

@@ -170,6 +170,7 @@ LogicalResult EntryImporter::importVision(size_t number) {
   else
     count.symbol += "_and_" + std::to_string(tokens.count);
   state.before += tokens.count;
+  state.parts.clear();
   return success();
 }
 
@@ -206,6 +207,7 @@ void EntryImporter::importSlice(const spec::Slice &op,
     tokens.symbol = layer.name + ".tokens";
   }
   state.height = state.width = Value();
+  state.parts.clear();
 }
 
 LogicalResult EntryImporter::importConcat(size_t number) {
@@ -264,6 +266,12 @@ LogicalResult EntryImporter::importConcat(size_t number) {
   }
   state.value = join(state.value, source->value, 1);
   spec::Dim &tokens = state.shape[1];
+  auto partsOf = [](const NamedTensor &tensor) {
+    return tensor.parts.empty() ? std::vector<spec::Dim>{tensor.shape[1]}
+                                : tensor.parts;
+  };
+  state.parts = partsOf(state);
+  llvm::append_range(state.parts, partsOf(*source));
   if (tokens.size >= 0 && source->shape[1].size >= 0)
     tokens.size += source->shape[1].size;
   else

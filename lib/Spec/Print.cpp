@@ -77,6 +77,12 @@ static Json print(const Rope &rope, int64_t headDim) {
     json["sections"] = rope.sections.pairs;
   flag(json, "interleaved_sections", rope.sections.interleaved);
   flag(json, "places", rope.places);
+  if (!rope.axes.channels.empty()) {
+    Json &axes = json["axes"] = Json::object();
+    axes["channels"] = rope.axes.channels;
+    if (!rope.axes.inputs.empty())
+      axes["inputs"] = rope.axes.inputs;
+  }
   return json;
 }
 

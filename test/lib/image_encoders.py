@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Small SigLIP and DINOv2 folders with random weights, run by the compiler and
+"""Small SigLIP, DINOv2 and DINOv3 folders with random weights, run by the compiler and
 compared with their formulas in f64.
 
   image_encoders.py ATTUNE WORK [FLAG]...
@@ -237,6 +237,110 @@ def dinov2(run, gated):
                         for x in states])})
 
 
+def turned(row, place, sides, base):
+    """Each head's first and second half, as pairs: the first half of these by
+    the row of a place's centre, the second by its column. Sides are 2 long."""
+    size, y = D // HEADS, list(row)
+    for head in range(0, D, size):
+        for pair in range(size // 2):
+            axis, step = divmod(pair, size // 4)
+            centre = (place[axis] + 0.5) / sides[axis] * 2 - 1
+            angle = 2 * math.pi * centre * base ** (-step / (size / 4))
+            a, b = head + pair, head + pair + size // 2
+            y[a] = row[a] * math.cos(angle) - row[b] * math.sin(angle)
+            y[b] = row[b] * math.cos(angle) + row[a] * math.sin(angle)
+    return y
+
+
+def dinov3_attention(w, at, rows, before, sides, base):
+    q, k, v = (w.apply(f"{at}attention.{n}_proj", rows) for n in "qkv")
+    for place in range(len(rows) - before):
+        where = divmod(place, sides[1])
+        for x in (q, k):
+            x[before + place] = turned(x[before + place], where, sides, base)
+    size, merged = D // HEADS, []
+    for row in q:
+        joined = []
+        for head in range(0, D, size):
+            scores = [sum(row[head + c] * key[head + c] for c in range(size))
+                      / math.sqrt(size) for key in k]
+            powers = [math.exp(s - max(scores)) for s in scores]
+            joined += [sum(p * value[head + c] for p, value in zip(powers, v))
+                       / sum(powers) for c in range(size)]
+        merged.append(joined)
+    return w.apply(at + "attention.o_proj", merged)
+
+
+def dinov3(run, gated):
+    """Images of two sizes, behind a class token and, in the plain form, two
+    registers. The gated form has no biases in its attention, as the largest
+    published model."""
+    w, patch, base = Weights(), 4, 100
+    registers, name = (0, "dinov3_gated") if gated else (2, "dinov3")
+    w.new("embeddings.cls_token", 1, 1, D)
+    w.new("embeddings.mask_token", 1, 1, D)
+    if registers:
+        w.new("embeddings.register_tokens", 1, registers, D)
+    w.new("embeddings.patch_embeddings.weight", D, 3, patch, patch)
+    w.new("embeddings.patch_embeddings.bias", D)
+    for at in ("layer.0.", "layer.1."):
+        for part in "qkvo":
+            w.linear(f"{at}attention.{part}_proj", D, D,
+                     bias=part == "o" or (part != "k" and not gated))
+        for n in (1, 2):
+            w.norm(f"{at}norm{n}", D)
+            w.new(f"{at}layer_scale{n}.lambda1", D, scale=1.5)
+        if gated:
+            w.linear(at + "mlp.gate_proj", INNER, D)
+        w.linear(at + "mlp.up_proj", INNER, D)
+        w.linear(at + "mlp.down_proj", D, INNER)
+    w.norm("norm", D)
+    folder = os.path.join(run.work, name)
+    w.save(folder, {
+        "model_type": "dinov3_vit", "architectures": ["DINOv3ViTModel"],
+        "hidden_size": D, "num_attention_heads": HEADS, "num_hidden_layers": 2,
+        "intermediate_size": INNER, "image_size": 12, "patch_size": patch,
+        "hidden_act": "silu" if gated else "gelu", "use_gated_mlp": gated,
+        "query_bias": not gated, "value_bias": not gated,
+        "num_register_tokens": registers, "pos_embed_rescale": 2.0})
+
+    def scaled(part, rows):
+        return [[a * b for a, b in zip(row, w.vector(part + ".lambda1"))]
+                for row in rows]
+
+    def feed(at, h):
+        up = w.apply(at + "mlp.up_proj", h, *([] if gated else [gelu]))
+        if gated:
+            gate = w.apply(at + "mlp.gate_proj", h,
+                           lambda a: a / (1 + math.exp(-a)))
+            up = [[a * b for a, b in zip(u, g)] for u, g in zip(up, gate)]
+        return w.apply(at + "mlp.down_proj", up)
+    for height, width in ((12, 12), (8, 20)):
+        pixels, states = narrowed(images(2, height, width)), []
+        for image in pixels:
+            x = [w.vector("embeddings.cls_token")]
+            if registers:
+                every = w.vector("embeddings.register_tokens")
+                x += [every[i * D:(i + 1) * D] for i in range(registers)]
+            x += patches(w, "embeddings.patch_embeddings", image, patch)
+            for at in ("layer.0.", "layer.1."):
+                h = w.layer_norm(at + "norm1", x, 1e-5)
+                x = add(x, scaled(at + "layer_scale1", dinov3_attention(
+                    w, at, h, 1 + registers, (height // patch, width // patch),
+                    base)))
+                h = w.layer_norm(at + "norm2", x, 1e-5)
+                x = add(x, scaled(at + "layer_scale2", feed(at, h)))
+            states.append(w.layer_norm("norm", x, 1e-5))
+        kept, tokens = run.flags, "embeddings.patch_embeddings.places"
+        tokens += f"_and_{registers}_and_1" if registers else "_and_1"
+        run.flags = kept + [f"--dim={tokens}={len(states[0])}"]
+        run.compare(f"{name}_{height}x{width}", folder,
+                    {"pixel_values": pixel_input(pixels)},
+                    {"last_hidden_state": states,
+                     "pooler_output": [x[0] for x in states]})
+        run.flags = kept
+
+
 def main():
     attune, work = sys.argv[1:3]
     os.makedirs(work, exist_ok=True)
@@ -244,6 +348,8 @@ def main():
     siglip(run)
     dinov2(run, gated=False)
     dinov2(run, gated=True)
+    dinov3(run, gated=False)
+    dinov3(run, gated=True)
     print("all passed" if run.failures == 0 else f"{run.failures} failed")
     return 1 if run.failures else 0
 

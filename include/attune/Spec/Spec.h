@@ -481,7 +481,7 @@ struct ClassTokens {
 struct Slice {
   int64_t first = 0, count = 0;
   /// Before `first` come as many tokens as this stream or layer has.
-  std::string behind;
+  std::string behind = {};
 };
 /// The tokens of `source`, a stream or layer, behind those of the stream; of a
 /// pooled one its channels behind those of a pooled stream.

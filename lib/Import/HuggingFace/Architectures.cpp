@@ -104,6 +104,7 @@ static std::vector<Architecture> &allArchitectures() {
        {{"Dinov2Model", Head::None},
         {"Dinov2ForImageClassification", Head::Other}},
        importDinov2},
+      {"dinov3_vit", {{"DINOv3ViTModel", Head::None}}, importDinov3},
       {"distilbert",
        {{"DistilBertModel", Head::None},
         {"DistilBertForMaskedLM", Head::Other},

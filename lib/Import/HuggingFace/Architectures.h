@@ -30,6 +30,7 @@ std::optional<spec::Model> importDeepSeekV3(ImportContext &context);
 std::optional<spec::Model> importDeepSeekV32(ImportContext &context);
 std::optional<spec::Model> importDeiT(ImportContext &context);
 std::optional<spec::Model> importDinov2(ImportContext &context);
+std::optional<spec::Model> importDinov3(ImportContext &context);
 std::optional<spec::Model> importDistilBert(ImportContext &context);
 std::optional<spec::Model> importElectra(ImportContext &context);
 std::optional<spec::Model> importERNIE45(ImportContext &context);

@@ -98,6 +98,15 @@ std::vector<ClassKeys> keysOfEncoders() {
        "apply_layernorm attention_probs_dropout_prob drop_path_rate "
        "hidden_dropout_prob layerscale_value out_features out_indices "
        "reshape_hidden_states stage_names use_mask_token"},
+      {"dinov3_vit",
+       "hidden_size=384 num_attention_heads=6 num_hidden_layers=12 "
+       "intermediate_size=1536 layer_norm_eps=1e-05 hidden_act=gelu "
+       "image_size=224 patch_size=16 num_channels=3 rope_theta=100 "
+       "query_bias=true key_bias=false value_bias=true proj_bias=true "
+       "mlp_bias=true use_gated_mlp=false num_register_tokens=0",
+       "apply_layernorm attention_dropout drop_path_rate layerscale_value "
+       "out_features out_indices pos_embed_jitter pos_embed_rescale "
+       "pos_embed_shift reshape_hidden_states return_class_token stage_names"},
       {"distilbert",
        "dim=768 n_heads=12 n_layers=6 hidden_dim=3072 activation=gelu "
        "vocab_size=30522 max_position_embeddings=512 tie_word_embeddings=true",

@@ -7,6 +7,7 @@
 
 #include "LayerParser.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace attune::spec {
@@ -106,8 +107,11 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
       object.error("relative_bias",
                    "and 'relative' are two kinds of relative positions");
   }
-  if (auto rope = object.object("rope"))
+  if (auto rope = object.object("rope")) {
     attention.rope = parseRope(*rope, headDim);
+    if (attention.causal != Causal::None && rope->get("axes"))
+      rope->error("axes", "belongs to attention that is not causal");
+  }
   if (auto latent = object.object("latent"))
     parseLatent(object, *latent, attention);
   if (auto norm = object.object("qk_norm")) {
@@ -388,10 +392,59 @@ Rope LayerParser::parseRope(const Object &object, Known headDim) {
                                  " is more than the head_dim " +
                                  std::to_string(*headDim));
 
-  if (auto scaling = object.object("scaling"))
+  auto axes = object.object("axes");
+  if (axes)
+    parseRopeAxes(object, *axes, rope);
+  for (const char *key : {"scaling", "sections", "places"})
+    if (axes && object.has(key))
+      object.error(key, "has no meaning for positions of several axes");
+  if (auto scaling = object.object("scaling"); scaling && !axes)
     parseRopeScaling(*scaling, channels, rope);
   parseSections(object, channels, rope);
   return rope;
+}
+
+void LayerParser::parseRopeAxes(const Object &object, const Object &options,
+                                Rope &rope) {
+  if (const Value *list = options.get("channels"))
+    rope.axes.channels =
+        parseSizes(options, "channels", list->elements.size(), 2);
+  int64_t all = 0;
+  for (int64_t one : rope.axes.channels) {
+    if (one % 2 != 0)
+      options.error("channels", std::to_string(one) +
+                                    " is odd, but channels turn in pairs");
+    all += one;
+  }
+  if (options.get("channels") && rope.channels && all != rope.channels)
+    options.error("channels", "are " + std::to_string(all) + " together, but " +
+                                  std::to_string(rope.channels) + " turn");
+  if (!options.get("inputs")) {
+    if (options.get("channels") && rope.axes.channels.size() != 2)
+      options.error("channels", "are of " +
+                                    std::to_string(rope.axes.channels.size()) +
+                                    " axes, but an image has two; name the "
+                                    "'inputs' with the positions");
+    if (!options.has("inputs") && !grid && !behindGrid)
+      object.error("axes", "is for the places of an image, which a 2-D "
+                           "convolution makes, unless 'inputs' have the "
+                           "positions");
+    return;
+  }
+  rope.axes.inputs = parseNames(options, "inputs");
+  for (const std::string &name : rope.axes.inputs) {
+    auto input = std::find_if(
+        model.inputs.begin(), model.inputs.end(),
+        [&](const TensorSpec &input) { return input.name == name; });
+    bool isFloat = input != model.inputs.end() &&
+                   (input->dtype == DType::F32 || input->dtype == DType::F16 ||
+                    input->dtype == DType::BF16);
+    if (!isFloat || input->shape.size() != 2 ||
+        input->shape[1].size != int64_t(rope.axes.channels.size()))
+      options.error("inputs", quote(name) + " is no float input [tokens, " +
+                                  std::to_string(rope.axes.channels.size()) +
+                                  "]");
+  }
 }
 
 void LayerParser::parseRopeScaling(const Object &object, Known channels,

@@ -75,6 +75,7 @@ private:
                                  const Attention &attention);
   Rope parseRope(const Object &object, Known headDim);
   void parseSections(const Object &object, Known channels, Rope &rope);
+  void parseRopeAxes(const Object &object, const Object &options, Rope &rope);
   void parseRopeScaling(const Object &object, Known channels, Rope &rope);
   Norm parseNorm(const Object &object, std::optional<NormKind> fixed,
                  NormKind fallback);
@@ -147,8 +148,9 @@ private:
   Known firstValues;
   /// What the stream's layer_inputs have for each block; 0: there are none.
   int64_t layerInputs = 0;
-  bool grid = false;     ///< the tokens are the places of an image
-  bool windowed = false; ///< they are those of windows of an image
+  bool grid = false;       ///< the tokens are the places of an image
+  bool windowed = false;   ///< they are those of windows of an image
+  bool behindGrid = false; ///< they are those of an image behind others
   /// The tokens are those of chunks, or chunks at the same place of theirs.
   enum class Chunks { None, Cut, Swapped } chunks = Chunks::None;
   std::string namePrefix;

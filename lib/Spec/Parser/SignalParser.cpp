@@ -103,7 +103,7 @@ Chunk LayerParser::parseChunk(const Object &object) {
   if (chunks != Chunks::None)
     object.error("cuts what is in chunks already");
   chunks = Chunks::Cut;
-  grid = false;
+  grid = behindGrid = false;
   return chunk;
 }
 

@@ -83,6 +83,7 @@ ClassTokens LayerParser::parseClassTokens(const Object &object) {
   ClassTokens tokens;
   needTokens(object);
   tokens.count = object.integer("count", 1).value_or(1);
+  behindGrid |= grid;
   grid = false;
   return tokens;
 }
@@ -92,7 +93,7 @@ Slice LayerParser::parseSlice(const Object &object) {
   needTokens(object);
   slice.first = object.integer("first", 0).value_or(0);
   slice.count = object.integer("count", 0).value_or(0);
-  grid = false;
+  grid = behindGrid = false;
   return slice;
 }
 
@@ -117,7 +118,7 @@ Concat LayerParser::parseConcat(const Object &object) {
                                  " channels, but the stream " +
                                  std::to_string(*width));
   }
-  grid = false;
+  grid = behindGrid = false;
   return concat;
 }
 
@@ -209,6 +210,7 @@ Conv LayerParser::parseConv(const Object &object) {
                                " channels of the result");
   width = out;
   grid = dims == 2;
+  behindGrid = false;
   return conv;
 }
 

@@ -167,6 +167,24 @@ const ObjectType &ropeScalingType() {
   return type;
 }
 
+const ObjectType &ropeAxesType() {
+  static const ObjectType type{
+      "rope_axes",
+      "Positions of several numbers per token, each of which turns a share of "
+      "the channels with the frequencies of so many.",
+      {
+          {"channels", array(integer(2)),
+           "of each axis, even; together those that turn", true},
+          {"inputs", array(string()),
+           "float inputs [tokens, axes] with the positions, one behind the "
+           "other; default: an image's rows and columns, where place i of n is "
+           "at 2 pi ((2 i + 1) / n - 1) and tokens before it do not turn"},
+      },
+      {},
+      {}};
+  return type;
+}
+
 const ObjectType &ropeType() {
   static const ObjectType type{
       "rope",
@@ -187,6 +205,8 @@ const ObjectType &ropeType() {
           {"places", boolean(),
            "of an image's places: the first half of the pairs turns by the "
            "row, the second by the column; default false"},
+          {"axes", object(ropeAxesType()),
+           "several positions per token; default one, its number"},
       },
       {},
       {}};

@@ -84,6 +84,7 @@ const ObjectType &attentionType();
 /// Tables of cheaper forms of attention and of parts of it
 /// (AttentionFormsSchema.cpp).
 const ObjectType &ropeScalingType();
+const ObjectType &ropeAxesType();
 const ObjectType &ropeType();
 const ObjectType &relativeBiasType();
 const ObjectType &queryGrowthType();
