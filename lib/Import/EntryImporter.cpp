@@ -107,6 +107,7 @@ static bool mixesTokens(const spec::Layer &layer) {
          std::holds_alternative<spec::Insert>(layer.op) ||
          std::holds_alternative<spec::Slice>(layer.op) ||
          std::holds_alternative<spec::Concat>(layer.op) ||
+         std::holds_alternative<spec::InstanceNorm>(layer.op) ||
          std::holds_alternative<spec::Positions>(layer.op);
 }
 
@@ -258,6 +259,7 @@ static bool isVision(const spec::Layer &layer) {
          std::holds_alternative<spec::Concat>(layer.op) ||
          std::holds_alternative<spec::Conv>(layer.op) ||
          std::holds_alternative<spec::BatchNorm>(layer.op) ||
+         std::holds_alternative<spec::InstanceNorm>(layer.op) ||
          std::holds_alternative<spec::Add>(layer.op) ||
          std::holds_alternative<spec::L2Norm>(layer.op) ||
          std::holds_alternative<spec::Similarity>(layer.op);

@@ -175,6 +175,17 @@ private:
   mlir::LogicalResult importInline(size_t number);
   mlir::LogicalResult importVision(size_t number);
   mlir::LogicalResult importConv(size_t number);
+  mlir::Value asOneChannel(mlir::Location at, mlir::Value input);
+  mlir::Value paddedPlaces(mlir::Location at, mlir::Value input, int64_t before,
+                           int64_t behind);
+  mlir::Value convInput(mlir::Location at, const spec::Conv &op,
+                        std::vector<int64_t> &padding);
+  mlir::Value countShown(mlir::Location at, mlir::Value mask);
+  mlir::Value maskBehind(mlir::Location at, const spec::Conv &op,
+                         mlir::Value mask, mlir::Value places);
+  mlir::Value firstShown(mlir::Location at, mlir::Value counts,
+                         mlir::Value places);
+  mlir::LogicalResult importInstanceNorm(size_t number);
   mlir::Value groupedProduct(size_t number, mlir::Value patches);
   void importSlice(const spec::Slice &op, const spec::Layer &layer);
   mlir::LogicalResult importConcat(size_t number);
@@ -321,6 +332,8 @@ private:
   mlir::Value layerInputs;
   /// Keys and values of blocks that lend them, by layer.
   std::map<size_t, std::pair<mlir::Value, mlir::Value>> lent;
+  /// How many places of each sequence masks show, by mask.
+  llvm::DenseMap<mlir::Value, mlir::Value> shownCounts;
   /// Activated conditions, by what they are made of.
   llvm::DenseMap<mlir::Value, mlir::Value> conditions;
 

@@ -44,6 +44,14 @@ static const spec::TensorSpec *findInput(const spec::Model &model,
   return nullptr;
 }
 
+/// Whether a convolution reads it as one channel.
+static bool isWaveform(const spec::Model &model, const std::string &input) {
+  return llvm::any_of(model.streams, [&](const spec::Stream &stream) {
+    return stream.input == input && !stream.layers.empty() &&
+           std::holds_alternative<spec::Conv>(stream.layers.front().op);
+  });
+}
+
 static bool needsPositions(const spec::Stream &stream) {
   for (const spec::Layer &layer : stream.layers) {
     // Layers after these count their tokens themselves.
@@ -226,7 +234,10 @@ void EntryImporter::addInput(const spec::TensorSpec &input) {
       if (of.input == input.name && !of.layers.empty())
         if (const auto *conv = std::get_if<spec::Conv>(&of.layers.front().op))
           channels = conv->channelsFirst ? 1 : shape.size() - 1;
-    if (!shape.empty() && input.shape[channels].size >= 0)
+    // [batch, samples] has none.
+    if (shape.size() == 2 && isWaveform(model, input.name))
+      channels = shape.size();
+    if (channels < shape.size() && input.shape[channels].size >= 0)
       shape[channels] = input.shape[channels].size;
     argument.type =
         RankedTensorType::get(shape, floatType(builder, input.dtype));

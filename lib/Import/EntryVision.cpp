@@ -118,6 +118,8 @@ LogicalResult EntryImporter::importVision(size_t number) {
   int64_t width = widthOf(state.value);
   if (std::holds_alternative<spec::Conv>(layer.op))
     return importConv(number);
+  if (std::holds_alternative<spec::InstanceNorm>(layer.op))
+    return importInstanceNorm(number);
   if (const auto *op = std::get_if<spec::Slice>(&layer.op)) {
     importSlice(*op, layer);
     return success();
@@ -315,17 +317,26 @@ Value EntryImporter::asImage(Location at, Value tokens) {
       });
 }
 
+/// The number of places as what the runtime reads off the inputs' sizes:
+/// "(samples-10)/5+1".
+static std::string placesOf(const std::string &before, const spec::Conv &op) {
+  int64_t more = 2 * op.padding[0] - op.kernel[0];
+  return "(" + before + (more < 0 ? "" : "+") + std::to_string(more) + ")/" +
+         std::to_string(op.stride[0]) + "+1";
+}
+
 LogicalResult EntryImporter::importConv(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   const auto &op = std::get<spec::Conv>(layer.op);
   Location at = loc(layer.location);
   size_t dims = op.kernel.size();
-  if (stream->mask) {
+  if (stream->mask && dims != 1) {
     diags.error(layer.location, "a convolution's places are in no attention "
                                 "mask");
     return failure();
   }
-  Value input = state.value;
+  std::vector<int64_t> padding = op.padding;
+  Value input = convInput(at, op, padding);
   auto type = typeOf(input);
   // [batch, places, channels] of an image is [batch, height, width, channels].
   if (dims == 2 && type.getRank() == 3) {
@@ -346,7 +357,7 @@ LogicalResult EntryImporter::importConv(size_t number) {
   auto patches = PatchesOp::create(builder, at, tokens(columns), input,
                                    builder.getDenseI64ArrayAttr(op.kernel),
                                    builder.getDenseI64ArrayAttr(op.stride),
-                                   builder.getDenseI64ArrayAttr(op.padding),
+                                   builder.getDenseI64ArrayAttr(padding),
                                    !op.channelsFirst);
 
   // How many places there are, as numbers where the input's sizes are.
@@ -360,22 +371,26 @@ LogicalResult EntryImporter::importConv(size_t number) {
     Value length = builder.createOrFold<tensor::DimOp>(
         at, input, index(i + (op.channelsFirst ? 2 : 1)));
     Value room = arith::AddIOp::create(builder, at, length,
-                                       index(2 * op.padding[i] - op.kernel[i]));
+                                       index(2 * padding[i] - op.kernel[i]));
     Value steps =
         arith::DivSIOp::create(builder, at, room, index(op.stride[i]));
     places.push_back(arith::AddIOp::create(builder, at, steps, index(1)));
-    bool same = op.stride[i] == 1 && op.kernel[i] == 2 * op.padding[i] + 1;
-    if (before.size >= 0)
+    bool same =
+        op.same || (op.stride[i] == 1 && op.kernel[i] == 2 * op.padding[i] + 1);
+    if (!same && before.size >= 0)
       before.size =
           (before.size + 2 * op.padding[i] - op.kernel[i]) / op.stride[i] + 1;
     else if (!same)
-      before.symbol = layer.name + "." + std::to_string(i);
+      before.symbol = dims == 1 ? placesOf(before.symbol, op)
+                                : layer.name + "." + std::to_string(i);
     sizes.push_back(before);
     if (dims == 1 || before.size < 0 || count.size < 0)
       count = dims == 1 ? before : spec::Dim{-1, layer.name + ".places"};
     else
       count.size *= before.size;
   }
+  if (stream->mask)
+    stream->mask = maskBehind(at, op, stream->mask, places[0]);
   state.height = dims == 2 ? places[0] : Value();
   state.width = dims == 2 ? places[1] : Value();
   state.places = sizes;

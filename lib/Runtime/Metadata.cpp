@@ -270,6 +270,21 @@ private:
     return true;
   }
 
+  bool readLetters(const JsonValue &value) {
+    AudioInfo &audio = info.audio;
+    if (!text(value, "input", audio.input) ||
+        !integer(value, "rate", audio.rate, true) ||
+        !integer(value, "blank", audio.blank, true) ||
+        !texts(value, "letters", audio.letters))
+      return false;
+    if (const JsonValue *normalise = value.find("normalise"))
+      audio.normalise = normalise->boolean;
+    if (audio.input.empty() || audio.rate < 1 || audio.rate > 1 << 30 ||
+        audio.letters.empty())
+      return fail("audio", "an input, a rate and letters", value);
+    return true;
+  }
+
   bool readAudio(const JsonValue &value) {
     if (!value.isObject())
       return fail("audio", "an object", value);
@@ -289,6 +304,8 @@ private:
       }
       return true;
     };
+    if (value.find("letters"))
+      return readLetters(value);
     if (!text(value, "input", audio.input) ||
         !integer(value, "rate", audio.rate, true) ||
         !integer(value, "window", audio.window, true) ||

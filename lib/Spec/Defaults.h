@@ -14,7 +14,8 @@ namespace attune::spec {
 
 /// The input that a stream starts from if it does not say: the one called
 /// "input", else the only one of the kind it needs, else none. Floats are
-/// [batch, tokens, width] or, for a convolution, an `image`.
+/// [batch, tokens, width] or, for a convolution, an `image`; if there are none,
+/// for a convolution also [batch, samples].
 std::string defaultInput(const Model &model, bool needsIds, bool image);
 
 } // namespace attune::spec

@@ -569,7 +569,10 @@ static Json print(const Conv &conv) {
   json["out"] = conv.out;
   sizes("kernel", conv.kernel);
   sizes("stride", conv.stride);
-  sizes("padding", conv.padding);
+  if (conv.same)
+    json["same"] = true;
+  else
+    sizes("padding", conv.padding);
   if (conv.groups != 1)
     json["groups"] = conv.groups;
   json["layout"] = conv.channelsFirst ? "channels_first" : "channels_last";
@@ -677,6 +680,8 @@ static Json print(const Layer &layer) {
     json["conv"] = print(*op);
   else if (const auto *op = std::get_if<BatchNorm>(&layer.op))
     json["batch_norm"] = {{"eps", op->eps}};
+  else if (const auto *op = std::get_if<InstanceNorm>(&layer.op))
+    json["instance_norm"] = {{"eps", op->eps}};
   else if (const auto *op = std::get_if<Add>(&layer.op))
     json["add"] = print(*op);
   else if (std::holds_alternative<L2Norm>(layer.op))

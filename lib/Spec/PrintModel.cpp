@@ -91,6 +91,13 @@ static Json toJson(const Audio &audio) {
   Json json = Json::object();
   json["input"] = audio.input;
   json["rate"] = audio.rate;
+  if (!audio.letters.empty()) {
+    if (audio.normalise)
+      json["normalise"] = true;
+    json["letters"] = audio.letters;
+    json["blank"] = audio.blank;
+    return json;
+  }
   json["window"] = audio.window;
   json["hop"] = audio.hop;
   if (!audio.languages.empty())

@@ -420,6 +420,9 @@ std::vector<WeightRole> weightRoles(const Layer &layer) {
   } else if (std::holds_alternative<BatchNorm>(layer.op)) {
     for (const char *role : {"weight", "bias", "mean", "variance"})
       list.roles.push_back({role, width, 0});
+  } else if (std::holds_alternative<InstanceNorm>(layer.op)) {
+    for (const char *role : {"weight", "bias"})
+      list.roles.push_back({role, width, 0});
   } else if (const auto *op = std::get_if<Modulate>(&layer.op)) {
     list.projection("", 2 * width, op->by.sourceWidth, op->by.bias);
   } else if (const auto *op = std::get_if<Similarity>(&layer.op)) {

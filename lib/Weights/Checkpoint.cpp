@@ -179,7 +179,7 @@ std::optional<Checkpoint> Checkpoint::open(const std::string &path,
     checkpoint.files.push_back(std::move(file));
   }
   checkpoint.splitExperts();
-  if (!checkpoint.unpackQuantized(diags))
+  if (!checkpoint.unpackQuantized(diags) || !checkpoint.joinWeightNorms(diags))
     return std::nullopt;
   return checkpoint;
 }

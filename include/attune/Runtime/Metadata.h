@@ -142,6 +142,12 @@ struct AudioInfo {
   int64_t noTimestamps = -1; ///< -1: the model has no times
   int64_t timestampFrames = 2;
   int64_t latestBegin = -1; ///< -1: any
+  /// Of a waveform, whose frames have the logits of letters (CTC): what each is
+  /// written as, and which one is none. Then all but `input` and `rate` are
+  /// unused.
+  std::vector<std::string> letters;
+  int64_t blank = 0;
+  bool normalise = false; ///< a mean of 0 and a variance of 1
 };
 
 struct ModelInfo {

@@ -96,6 +96,7 @@ std::optional<spec::Model> importQwen35(ImportContext &context);
 std::optional<spec::Model> importQwen35MoE(ImportContext &context);
 std::optional<spec::Model> importQwen3Next(ImportContext &context);
 std::optional<spec::Model> importRoberta(ImportContext &context);
+std::optional<spec::Model> importHubert(ImportContext &context);
 std::optional<spec::Model> importHunYuanDense(ImportContext &context);
 std::optional<spec::Model> importHunYuanMoE(ImportContext &context);
 std::optional<spec::Model> importRWKV7(ImportContext &context);
@@ -106,6 +107,7 @@ std::optional<spec::Model> importStableLM(ImportContext &context);
 std::optional<spec::Model> importStarcoder2(ImportContext &context);
 std::optional<spec::Model> importT5(ImportContext &context);
 std::optional<spec::Model> importViT(ImportContext &context);
+std::optional<spec::Model> importWav2Vec2(ImportContext &context);
 std::optional<spec::Model> importWhisper(ImportContext &context);
 
 } // namespace attune::hf

@@ -165,6 +165,125 @@ static void readUsual(Config &config, Audio &audio, DiagnosticEngine &diags) {
     audio.start.push_back(*work);
 }
 
+/// The text of a token that a file gives as such or within an object.
+static std::string tokenOf(const Value *value) {
+  if (value && value->isObject())
+    value = value->find("content");
+  return value && value->kind == Value::Kind::String ? value->text : "";
+}
+
+/// What transformers' tokenizer for CTC writes for each id of vocab.json; false
+/// after an error. Special tokens are not written.
+static bool readLetters(Config &config, const JsonFile &vocabulary,
+                        const JsonFile *settings, int64_t width, Audio &audio,
+                        DiagnosticEngine &diags) {
+  auto setting = [&](const char *key, const char *fallback) {
+    const Value *value = settings ? settings->root->find(key) : nullptr;
+    return value ? tokenOf(value) : std::string(fallback);
+  };
+  const Value *lower =
+      settings ? settings->root->find("do_lower_case") : nullptr;
+  bool lowers = lower && lower->kind == Value::Kind::Boolean && lower->boolean;
+  std::string pad = setting("pad_token", "<pad>");
+  std::string space = setting("word_delimiter_token", "|");
+  std::string between = setting("replace_word_delimiter_char", " ");
+  std::string hidden[] = {pad, setting("bos_token", "<s>"),
+                          setting("eos_token", "</s>"),
+                          setting("unk_token", "<unk>")};
+  std::vector<std::optional<std::string>> letters;
+  bool ok = true, hasPad = false, ascii = true;
+  auto fail = [&](const Value &value, const std::string &what) {
+    diags.error(vocabulary.reporter.locate(value.offset), what);
+    ok = false;
+  };
+  for (const Value::Member &member : vocabulary.root->members) {
+    const Value &id = member.value;
+    if (id.kind != Value::Kind::Integer || id.integer < 0 ||
+        id.integer >= width) {
+      fail(id, "expected the id of " + spec::quote(member.key) +
+                   ", a whole number below the model's " +
+                   std::to_string(width));
+      continue;
+    }
+    if (size_t(id.integer) >= letters.size())
+      letters.resize(size_t(id.integer) + 1);
+    std::optional<std::string> &letter = letters[size_t(id.integer)];
+    if (letter)
+      fail(id, "id " + std::to_string(id.integer) + " is given twice");
+    letter = member.key;
+    if (member.key == pad) {
+      audio.blank = id.integer;
+      hasPad = true;
+    }
+    bool isHidden = std::find(std::begin(hidden), std::end(hidden),
+                              member.key) != std::end(hidden);
+    if (isHidden)
+      letter = "";
+    else if (member.key == space)
+      letter = between;
+    else if (lowers)
+      for (char &c : *letter) {
+        ascii &= static_cast<unsigned char>(c) < 128;
+        c = c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
+      }
+  }
+  if (!ok)
+    return false;
+  if (!hasPad) {
+    std::optional<int64_t> id = readToken(config, "pad_token_id", width);
+    if (!id || *id >= int64_t(letters.size())) {
+      diags.error(vocabulary.reporter.locate(vocabulary.root->offset),
+                  "has no token " + spec::quote(pad) +
+                      ", which parts equal letters");
+      return false;
+    }
+    audio.blank = *id;
+  }
+  if (!ascii)
+    diags.warning(config.locate(), "do_lower_case: letters beyond ASCII are "
+                                   "written as vocab.json has them");
+  for (std::optional<std::string> &letter : letters)
+    audio.letters.push_back(letter.value_or(""));
+  return true;
+}
+
+/// Of a model that reads waveforms: how samples are given, and the letters.
+/// Without a vocab.json it hears nothing.
+static bool readWaveform(Config &config, const std::string &folder,
+                         Config *features, spec::Model &model,
+                         DiagnosticEngine &diags) {
+  SideFile vocabulary, settings;
+  if (!vocabulary.open(folder, "vocab.json", diags) ||
+      !settings.open(folder, "tokenizer_config.json", diags))
+    return false;
+  if (!vocabulary.isThere()) {
+    model.audio.reset();
+    return true;
+  }
+  Audio &audio = *model.audio;
+  audio.normalise = true; // the class's own default
+  if (features) {
+    audio.rate = features->integer("sampling_rate", audio.rate, 1000000);
+    audio.normalise = features->flag("do_normalize", true);
+    if (audio.rate < 1000)
+      features->error("sampling_rate", "is less than 1000");
+    if (features->hasErrors())
+      return false;
+  }
+  // Of several languages each has letters of its own.
+  for (const Value::Member &member : vocabulary.json->root->members)
+    if (member.value.isObject()) {
+      diags.warning(vocabulary.json->reporter.locate(member.value.offset),
+                    "generate --audio does not work with this model: letters "
+                    "of several languages are not supported");
+      model.audio.reset();
+      return true;
+    }
+  return readLetters(config, *vocabulary.json,
+                     settings.isThere() ? &*settings.json : nullptr,
+                     model.streams.back().layers.back().width, audio, diags);
+}
+
 bool readAudio(Config &config, const std::string &folder, int64_t vocab,
                spec::Model &model, DiagnosticEngine &diags) {
   if (!model.audio)
@@ -175,21 +294,23 @@ bool readAudio(Config &config, const std::string &folder, int64_t vocab,
       !processor.open(folder, "processor_config.json", diags) ||
       !generation.open(folder, "generation_config.json", diags))
     return false;
+  std::optional<Config> features;
   if (extractor.isThere()) {
-    Config features(*extractor.json->root, "", extractor.json->reporter,
-                    unused);
-    readFeatures(features, model, diags);
-    if (features.hasErrors())
-      return false;
+    features.emplace(*extractor.json->root, "", extractor.json->reporter,
+                     unused);
   } else if (processor.isThere()) {
     const Value *inner = processor.json->root->find("feature_extractor");
-    if (inner && inner->isObject()) {
-      Config features(*inner, "/feature_extractor", processor.json->reporter,
-                      unused);
-      readFeatures(features, model, diags);
-      if (features.hasErrors())
-        return false;
-    }
+    if (inner && inner->isObject())
+      features.emplace(*inner, "/feature_extractor", processor.json->reporter,
+                       unused);
+  }
+  if (model.inputs.front().shape.size() == 2)
+    return readWaveform(config, folder, features ? &*features : nullptr, model,
+                        diags);
+  if (features) {
+    readFeatures(*features, model, diags);
+    if (features->hasErrors())
+      return false;
   }
   if (!model.audio)
     return true;

@@ -15,8 +15,9 @@ namespace attune::hf {
 /// Completes `model.audio`, if the importer set it: the features as
 /// preprocessor_config.json has them, and tokens of languages, tasks and times
 /// as generation_config.json has them (`forced_decoder_ids` of config.json
-/// where that has none). What the model cannot take is one warning, and then it
-/// hears nothing.
+/// where that has none). A model of waveforms has the letters of vocab.json
+/// instead, or without one hears nothing. What the model cannot take is one
+/// warning, and then it hears nothing.
 bool readAudio(Config &config, const std::string &folder, int64_t vocab,
                spec::Model &model, DiagnosticEngine &diags);
 

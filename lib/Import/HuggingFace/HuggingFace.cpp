@@ -354,6 +354,7 @@ static bool holdsEncoded(const Checkpoint &checkpoint) {
   return std::any_of(checkpoint.tensors().begin(), checkpoint.tensors().end(),
                      [](const auto &entry) {
                        return entry.second->encoding &&
+                              entry.second->encoding->isQuantized() &&
                               entry.second->dtype == runtime::DType::F32;
                      });
 }

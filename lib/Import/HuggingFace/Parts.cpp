@@ -233,6 +233,14 @@ std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
   for (const char *prefix :
        {"embeddings.mask_token", "dinov2.embeddings.mask_token"})
     leaveOut(prefix, "what training puts in the place of patches", "");
+  for (const char *prefix : {"masked_spec_embed", "wav2vec2.masked_spec_embed",
+                             "hubert.masked_spec_embed"})
+    leaveOut(prefix, "what training puts in the place of frames", "");
+  std::string_view name = chosen.name;
+  if (name == "Wav2Vec2Model" || name == "HubertModel")
+    for (const char *prefix :
+         {"lm_head.", "quantizer.", "project_hid.", "project_q."})
+      leaveOut(prefix, "a head that the model's class does not have", "");
   for (const char *prefix : {"v_head.", "medusa_head."})
     leaveOut(prefix, "a head that the model's class does not have", "");
   // A classifier scores the mean of the patches.

@@ -7,6 +7,7 @@
 
 #include "CliTranscribe.h"
 
+#include "../Sound/LetterWriter.h"
 #include "../Sound/Transcriber.h"
 
 #include "attune/Runtime/Tokenizer.h"
@@ -145,9 +146,44 @@ bool Scribe::finish() {
   return print(json + ",\"segments\":[" + parts + "]}\n");
 }
 
+/// What a model of letters makes of a sound.
+static bool writeLetters(CompiledModel &model, const GenerateOptions &options,
+                         FILE *out, const Messages &messages, Error &error) {
+  double start = now();
+  Spelled spelled;
+  if (!spellSound(model, options, spelled, error))
+    return false;
+  std::string line = spelled.text;
+  if (options.format == GenerateOptions::Format::Ids)
+    line = joinIds(spelled.ids);
+  if (options.format == GenerateOptions::Format::Json) {
+    line = "{\"ids\":[" + joinIds(spelled.ids) + "],\"text\":";
+    appendJsonString(line, spelled.text);
+    line += "}";
+  }
+  line += "\n";
+  if (std::fwrite(line.data(), 1, line.size(), out) != line.size() ||
+      std::fflush(out) != 0)
+    return error.badInput(std::string("cannot write the output: ") +
+                          std::strerror(errno));
+  if (options.stats) {
+    char text[200];
+    std::snprintf(text, sizeof(text),
+                  "sound: %.2f s, read in %.3f s; then %zu letters in %.3f s; "
+                  "intermediate results: %llu bytes",
+                  spelled.seconds, spelled.heard, spelled.ids.size(),
+                  now() - start - spelled.heard,
+                  static_cast<unsigned long long>(model.frameHighWater()));
+    messages.note(text);
+  }
+  return true;
+}
+
 bool transcribe(CompiledModel &model, const GenerateOptions &options, FILE *out,
                 const Messages &messages, Error &error) {
   const ModelInfo &info = model.info();
+  if (writesLetters(info))
+    return writeLetters(model, options, out, messages, error);
   bool hasTokenizer = !info.tokenizerJson.empty();
   GenerateOptions::Format format = options.format;
   if (format == GenerateOptions::Format::Auto)

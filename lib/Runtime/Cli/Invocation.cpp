@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace attune::runtime {
 
@@ -228,11 +229,88 @@ bool Invocation::bindCache(unsigned i, void *data, Error &error) {
   return true;
 }
 
+namespace {
+/// A size that follows from others, "(samples-10)/5+1".
+template <typename Dims> class Formula {
+public:
+  /// `dim` gives the size of a name, or less than 0.
+  Formula(std::string_view text, Dims dim) : text(text), dim(dim) {}
+
+  /// Nothing if it is none or a size is not known.
+
+  std::optional<int64_t> value() {
+    if (text.empty() || text[0] != '(')
+      return std::nullopt;
+    int64_t result = sum();
+    return good && text.empty() ? std::optional<int64_t>(result) : std::nullopt;
+  }
+
+private:
+  static bool isDigit(char c) { return c >= '0' && c <= '9'; }
+  bool take(char c) {
+    if (text.empty() || text[0] != c)
+      return false;
+    text.remove_prefix(1);
+    return true;
+  }
+  int64_t number() {
+    int64_t result = 0;
+    good &= !text.empty() && isDigit(text[0]);
+    for (; !text.empty() && isDigit(text[0]); text.remove_prefix(1))
+      good &= !__builtin_mul_overflow(result, 10, &result) &&
+              !__builtin_add_overflow(result, text[0] - '0', &result);
+    return result;
+  }
+  /// A name, or a sum in parentheses that is divided.
+  int64_t first() {
+    if (take('(')) {
+      if (++depth > 100) {
+        good = false;
+        return 0;
+      }
+      int64_t inner = sum();
+      --depth;
+      good &= take(')') && take('/');
+      int64_t by = good ? number() : 1;
+      good &= by > 0;
+      // A kernel that has no place at all.
+      return !good || inner < 0 ? -1 : inner / by;
+    }
+    size_t end = std::min(text.find_first_of("()+-*/"), text.size());
+    int64_t size = dim(text.substr(0, end));
+    text.remove_prefix(end);
+    good &= size >= 0;
+    return size;
+  }
+  int64_t sum() {
+    int64_t result = first();
+    while (good && !text.empty() && (text[0] == '+' || text[0] == '-')) {
+      bool plus = take('+');
+      if (!plus)
+        take('-');
+      int64_t more = number();
+      good &= !__builtin_add_overflow(result, plus ? more : -more, &result);
+    }
+    return result;
+  }
+
+  std::string_view text;
+  Dims dim;
+  bool good = true;
+  int depth = 0;
+};
+} // namespace
+
 bool Invocation::shapeOf(const ArgInfo &arg, std::vector<int64_t> &shape,
                          std::string &unknown) const {
   shape.clear();
   for (const DimInfo &size : arg.shape) {
     int64_t value = size.symbol.empty() ? size.size : dim(size.symbol);
+    if (value < 0)
+      value = Formula(size.symbol,
+                      [this](std::string_view name) { return dim(name); })
+                  .value()
+                  .value_or(-1);
     if (value < 0) {
       unknown = size.symbol;
       return false;
@@ -364,8 +442,25 @@ bool Invocation::checkContext(int64_t past, Error &error) const {
   return true;
 }
 
-/// "ceil(seq/64)" is a size that follows from 'seq'.
+/// "ceil(seq/64)" is a size that follows from 'seq', and so is "(seq-3)/2+1".
 bool Invocation::checkDerived(Error &error) const {
+  for (const Dim &derived : dims) {
+    std::optional<int64_t> value =
+        Formula(derived.symbol, [this](std::string_view name) {
+          return dim(name);
+        }).value();
+    if (!value)
+      continue;
+    if (*value < 1)
+      return error.badInput("size " + quote(derived.symbol) +
+                            " is less than 1: the input is shorter than the "
+                            "kernels of the model's convolutions");
+    if (derived.value >= 0 && derived.value != *value)
+      return error.badInput(
+          "size " + quote(derived.symbol) + " is " +
+          std::to_string(derived.value) + " in " + derived.origin +
+          ", but follows from the inputs: " + std::to_string(*value));
+  }
   constexpr std::string_view prefix = "ceil(";
   for (const Dim &derived : dims) {
     std::string_view text = derived.symbol;

@@ -11,21 +11,64 @@
 
 namespace attune::spec {
 
-static void checkInput(const Object &object,
-                       const std::vector<TensorSpec> &inputs, Audio &audio) {
+/// What goes with a waveform alone, and what with frames alone.
+static constexpr const char *ofWaveforms[] = {"letters", "blank", "normalise"};
+static constexpr const char *ofFrames[] = {
+    "window", "hop",           "languages",        "tasks",       "language",
+    "start",  "no_timestamps", "timestamp_frames", "latest_begin"};
+
+/// The letters of a model whose result has `width` channels.
+static void parseLetters(const Object &object, int64_t width, Audio &audio) {
+  for (const char *key : ofFrames)
+    if (object.has(key))
+      object.error(key, "belongs to an input [batch, bands, frames], which " +
+                            quote(audio.input) + " is not");
+  audio.normalise = object.boolean("normalise", false);
+  const Value *letters = object.get("letters");
+  if (!letters) {
+    if (!object.has("letters"))
+      object.missing("letters", "what each id of the result is written as");
+    return;
+  }
+  for (const Value &letter : letters->elements)
+    audio.letters.push_back(letter.text);
+  auto count = int64_t(audio.letters.size());
+  if (count == 0 || (width > 0 && count > width))
+    object.error("letters", "has " + std::to_string(count) +
+                                " letters, but the model's result " +
+                                std::to_string(width) + " channels");
+  audio.blank = object.integer("blank", audio.blank).value_or(audio.blank);
+  if (audio.blank >= count)
+    object.error("blank", "is " + std::to_string(audio.blank) + " of " +
+                              std::to_string(count) + " letters");
+}
+
+/// Gives whether the input is a waveform; nothing after an error.
+static std::optional<bool> checkInput(const Object &object,
+                                      const std::vector<TensorSpec> &inputs,
+                                      Audio &audio) {
   auto found =
       std::find_if(inputs.begin(), inputs.end(), [&](const TensorSpec &input) {
         return input.name == audio.input;
       });
-  if (found == inputs.end())
-    return object.error("input",
-                        "the model has no input " + quote(audio.input));
+  if (found == inputs.end()) {
+    object.error("input", "the model has no input " + quote(audio.input));
+    return std::nullopt;
+  }
   const std::vector<Dim> &shape = found->shape;
+  if (found->dtype == DType::F32 && shape.size() == 2)
+    return true;
   if (found->dtype != DType::F32 || shape.size() != 3 || shape[1].size < 0 ||
-      shape[2].size < 0)
-    return object.error("input",
-                        "sound becomes an f32 input [batch, bands, frames] "
-                        "with so many bands and frames, which " +
+      shape[2].size < 0) {
+    object.error("input", "sound becomes an f32 input [batch, bands, frames] "
+                          "with so many bands and frames, or [batch, "
+                          "samples], which " +
+                              quote(audio.input) + " is not");
+    return std::nullopt;
+  }
+  for (const char *key : ofWaveforms)
+    if (object.has(key))
+      object.error(key, "belongs to an input [batch, samples], which " +
                             quote(audio.input) + " is not");
   // Before its first sample a sound goes on as its own reflection.
   if (shape[2].size * audio.hop <= audio.window / 2)
@@ -33,10 +76,11 @@ static void checkInput(const Object &object,
                                std::to_string(shape[2].size * audio.hop) +
                                " samples of all frames of " +
                                quote(audio.input));
+  return false;
 }
 
 Audio parseAudio(
-    const Object &object, const std::vector<TensorSpec> &inputs,
+    const Object &object, const std::vector<TensorSpec> &inputs, int64_t width,
     const std::function<Known(const Value &value, const std::string &pointer)>
         &token) {
   Audio audio;
@@ -45,7 +89,10 @@ Audio parseAudio(
   audio.rate = object.integer("rate", audio.rate).value_or(audio.rate);
   audio.window = object.integer("window", audio.window).value_or(audio.window);
   audio.hop = object.integer("hop", audio.hop).value_or(audio.hop);
-  checkInput(object, inputs, audio);
+  if (checkInput(object, inputs, audio).value_or(false)) {
+    parseLetters(object, width, audio);
+    return audio;
+  }
   auto one = [&](const char *key) -> Known {
     const Value *value = object.get(key);
     return value ? token(*value, child(object.getPointer(), key))

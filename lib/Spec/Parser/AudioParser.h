@@ -17,8 +17,9 @@
 namespace attune::spec {
 
 /// Reads the object "audio". `token` gives the id that a value stands for, if
-/// the vocabulary has it.
+/// the vocabulary has it; the model's result has `width` channels.
 Audio parseAudio(const Object &object, const std::vector<TensorSpec> &inputs,
+                 int64_t width,
                  const std::function<Known(const Value &value,
                                            const std::string &pointer)> &token);
 

@@ -73,6 +73,7 @@ void LayerParser::parse(const Object &object, size_t index) {
                 std::holds_alternative<Slice>(layer.op) ||
                 std::holds_alternative<Concat>(layer.op) ||
                 std::holds_alternative<Conv>(layer.op) ||
+                std::holds_alternative<InstanceNorm>(layer.op) ||
                 std::holds_alternative<Add>(layer.op) ||
                 std::holds_alternative<Similarity>(layer.op) ||
                 std::holds_alternative<Insert>(layer.op) ||

@@ -163,7 +163,7 @@ void ModelParser::parseInputs() {
 }
 
 std::string defaultInput(const Model &model, bool needsIds, bool image) {
-  std::vector<std::string> fitting;
+  std::vector<std::string> fitting, flat;
   for (const TensorSpec &input : model.inputs) {
     if (input.name == "input")
       return input.name;
@@ -174,7 +174,11 @@ std::string defaultInput(const Model &model, bool needsIds, bool image) {
                  : isFloat && (input.shape.size() == 3 ||
                                (image && input.shape.size() == 4)))
       fitting.push_back(input.name);
+    else if (image && isFloat && input.shape.size() == 2)
+      flat.push_back(input.name);
   }
+  if (fitting.empty())
+    fitting = std::move(flat);
   // Targets of a loss are ids, too.
   for (const std::string &name : fitting)
     if (name == "input_ids")
@@ -444,7 +448,9 @@ void ModelParser::parseGeneration() {
     return id;
   };
   if (audio)
-    model.audio = parseAudio(*audio, model.inputs, check);
+    model.audio =
+        parseAudio(*audio, model.inputs,
+                   last.layers.empty() ? 0 : last.layers.back().width, check);
   if (!generation)
     return;
   auto one = [&](const char *key) -> Known {

@@ -35,6 +35,9 @@ bool LayerParser::parseVision(const Object &object, Layer &layer) {
   } else if (auto options = object.object("batch_norm")) {
     needWidth(*options);
     layer.op = BatchNorm{options->number("eps", 1e-5)};
+  } else if (auto options = object.object("instance_norm")) {
+    needTokens(*options);
+    layer.op = InstanceNorm{options->number("eps", 1e-5)};
   } else if (auto options = object.object("add")) {
     layer.op = parseAdd(*options);
   } else if (auto options = object.object("l2_norm")) {
@@ -143,8 +146,19 @@ std::vector<int64_t> LayerParser::parseSizes(const Object &object,
   return sizes;
 }
 
-/// Reads an input [batch, channels, ...] if it starts the stream, else tokens:
-/// any of them in one dimension, those of an image in two.
+/// Sets the padding of a convolution that keeps the number of places.
+static void keepPlaces(const Object &object, Conv &conv) {
+  if (conv.kernel.size() != 1 || conv.stride[0] != 1)
+    object.error("same", "is for one dimension and a stride of 1");
+  if (object.has("padding"))
+    object.error("padding", "follows from 'same'");
+  for (size_t i = 0; i < conv.kernel.size(); ++i)
+    conv.padding[i] = conv.kernel[i] / 2;
+}
+
+/// Reads an input [batch, channels, ...] if it starts the stream, or [batch,
+/// places] of one channel, else tokens: any of them in one dimension, those of
+/// an image in two.
 Conv LayerParser::parseConv(const Object &object) {
   Conv conv;
   size_t dims = object.integer("dims", 2).value_or(2);
@@ -155,6 +169,9 @@ Conv LayerParser::parseConv(const Object &object) {
   conv.activation = object.choice("activation", Activation::Identity);
   Known out = object.integer("out", std::nullopt);
   conv.out = out.value_or(0);
+  conv.same = object.boolean("same", false);
+  if (conv.same)
+    keepPlaces(object, conv);
   for (size_t i = 0; i < dims; ++i)
     if (conv.padding[i] >= conv.kernel[i])
       object.error("padding", std::to_string(conv.padding[i]) +
@@ -164,13 +181,19 @@ Conv LayerParser::parseConv(const Object &object) {
   const TensorSpec *input = streamInput();
   bool starts = stream.layers.empty() && input;
   bool last = object.string("layout") == "channels_last";
+  bool oneChannel = starts && dims == 1 && input->shape.size() == 2;
   conv.channelsFirst = starts && !last;
+  if (oneChannel && last)
+    object.error("layout", "input " + quote(input->name) +
+                               " has one channel, which is no dimension");
   if (starts) {
     bool isFloat = input->dtype == DType::F32 || input->dtype == DType::F16 ||
                    input->dtype == DType::BF16;
     size_t at = conv.channelsFirst ? 1 : dims + 1;
-    if (!isFloat || input->shape.size() != dims + 2 ||
-        input->shape[at].size < 0) {
+    if (isFloat && oneChannel) {
+      conv.channels = 1;
+    } else if (!isFloat || input->shape.size() != dims + 2 ||
+               input->shape[at].size < 0) {
       std::string places = dims == 1 ? "frames" : "height, width";
       object.error(
           "input " + quote(input->name) +
@@ -180,8 +203,9 @@ Conv LayerParser::parseConv(const Object &object) {
     } else {
       conv.channels = input->shape[at].size;
     }
-    for (size_t i = 0; i < dims && i + 2 < input->shape.size(); ++i) {
-      int64_t size = input->shape[i + (conv.channelsFirst ? 2 : 1)].size;
+    size_t first = conv.channelsFirst && !oneChannel ? 2 : 1;
+    for (size_t i = 0; i < dims && i + first < input->shape.size(); ++i) {
+      int64_t size = input->shape[i + first].size;
       if (size >= 0 && size + 2 * conv.padding[i] < conv.kernel[i]) {
         object.error("kernel", "is " + std::to_string(conv.kernel[i]) +
                                    " long, more than the input's " +

@@ -14,7 +14,8 @@ const ObjectType &audioType() {
       "audio",
       "How sound becomes an input [batch, bands, frames], the logarithms of "
       "power in mel bands, and the tokens that tell a decoder what to write of "
-      "it.",
+      "it; or how an input [batch, samples] is the sound itself, and what the "
+      "likeliest ids of its frames are written as.",
       {
           {"input", string(), "default input_features"},
           {"rate", integer(1000, 1000000), "samples a second; default 16000"},
@@ -39,6 +40,14 @@ const ObjectType &audioType() {
           {"latest_begin", integer(0),
            "number of the latest time that a window's text begins with; "
            "default any"},
+          {"letters", array(string()),
+           "of samples: what each id is written as; empty: nothing"},
+          {"blank", integer(0),
+           "of samples: the id that parts equal letters, of which neighbours "
+           "are one; default 0"},
+          {"normalise", boolean(),
+           "of samples: give them a mean of 0 and a variance of 1; default "
+           "false"},
       },
       {},
       {}};

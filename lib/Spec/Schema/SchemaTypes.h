@@ -101,6 +101,7 @@ const ObjectType &sliceType();
 const ObjectType &concatType();
 const ObjectType &convType();
 const ObjectType &batchNormType();
+const ObjectType &instanceNormType();
 const ObjectType &addType();
 const ObjectType &l2NormType();
 const ObjectType &similarityType();

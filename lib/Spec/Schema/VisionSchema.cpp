@@ -71,14 +71,18 @@ const ObjectType &convType() {
       "A convolution, whose places become tokens row by row.",
       {
           {"dims", integer(1, 2),
-           "over frames [batch, channels, frames] or over images [batch, "
-           "channels, height, width]; default 2"},
+           "over frames [batch, channels, frames], or [batch, frames] of one "
+           "channel, or over images [batch, channels, height, width]; default "
+           "2"},
           {"out", integer(1), "channels of the result", true},
           {"kernel", either({integer(1), array(integer(1), 2)}),
            "size, or height and width", true},
           {"stride", either({integer(1), array(integer(1), 2)}), "default 1"},
           {"padding", either({integer(0), array(integer(0), 2)}),
            "zeros on each side; default 0"},
+          {"same", boolean(),
+           "one dimension, stride 1: as many places as before, by half of the "
+           "kernel in zeros, behind by one less if it is even; default false"},
           {"groups", integer(1),
            "of channels, each of which makes its share of 'out'; default 1"},
           {"layout", choice({"channels_first", "channels_last"}),
@@ -97,6 +101,17 @@ const ObjectType &batchNormType() {
       "batch_norm",
       "(x - mean) / sqrt(variance + eps) * weight + bias, with the mean and "
       "variance of training.",
+      {{"eps", positive(), "default 1e-5"}},
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &instanceNormType() {
+  static const ObjectType type{
+      "instance_norm",
+      "(x - mean) / sqrt(variance + eps) * weight + bias of each channel, with "
+      "the mean and variance of all its tokens.",
       {{"eps", positive(), "default 1e-5"}},
       {},
       {}};
