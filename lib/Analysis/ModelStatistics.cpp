@@ -277,7 +277,8 @@ void Counter::countConv(const Conv &conv) {
   for (size_t i = 0; i < conv.kernel.size(); ++i) {
     double room = spatial[i] + 2 * static_cast<double>(conv.padding[i]) -
                   static_cast<double>(conv.kernel[i]);
-    spatial[i] = std::floor(room / static_cast<double>(conv.stride[i])) + 1;
+    if (!conv.same)
+      spatial[i] = std::floor(room / static_cast<double>(conv.stride[i])) + 1;
     places *= spatial[i];
     columns *= static_cast<double>(conv.kernel[i]);
   }
@@ -653,7 +654,10 @@ void Counter::startPlaces(const Stream &stream) {
   if (!input || !conv)
     return;
   for (size_t i = 0; i < conv->kernel.size(); ++i)
-    spatial[i] = extentOf(input->shape[i + (conv->channelsFirst ? 2 : 1)]);
+    // [batch, samples] has no channels in front.
+    spatial[i] = extentOf(
+        input->shape[i +
+                     (conv->channelsFirst && input->shape.size() > 2 ? 2 : 1)]);
 }
 
 void Counter::run() {
