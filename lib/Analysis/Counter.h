@@ -47,7 +47,8 @@ private:
   void countWeights(const spec::Layer &layer);
   void countBlock(const spec::Block &block, int64_t width);
   void countAttention(const std::string &prefix,
-                      const spec::Attention &attention, int64_t width);
+                      const spec::Attention &attention, int64_t width,
+                      int64_t out);
   void countBare(const spec::Attention &attention);
   void countFFN(const std::string &prefix, const spec::FFN &ffn, int64_t width);
   void countMoE(const std::string &prefix, const spec::MoE &moe, int64_t width);

@@ -129,7 +129,8 @@ PartStatistics &Counter::part(const std::string &name) {
 }
 
 void Counter::countAttention(const std::string &prefix,
-                             const Attention &attention, int64_t width) {
+                             const Attention &attention, int64_t width,
+                             int64_t out) {
   if (attention.latent)
     return countLatent(prefix, attention, width);
   Extent keys = attention.source.empty() ? here : extents[attention.source];
@@ -147,6 +148,14 @@ void Counter::countAttention(const std::string &prefix,
                                2 * sourceTokens *
                                    static_cast<double>(attention.sourceWidth) *
                                    kvChannels);
+  if (attention.adapterRank)
+    for (auto [name, rows] :
+         {std::pair("q", heads * headDim), std::pair("k", kvHeads * headDim),
+          std::pair("v", kvHeads * valueDim)}) {
+      double rank = static_cast<double>(attention.adapterRank);
+      addFlops(prefix + name + "_down", 2 * tokens() * channels * rank);
+      addFlops(prefix + name + "_up", 2 * tokens() * rank * rows);
+    }
   double pairs =
       here.batch * heads * visiblePairs(attention, here.tokens, keys.tokens);
   if (attention.linear)
@@ -174,10 +183,10 @@ void Counter::countAttention(const std::string &prefix,
     addFlops(prefix + "positions",
              2 * rows * sides * heads * headDim * (channels + tokens()));
   }
-  double projected = 2 * tokens() * heads * valueDim * channels;
+  double results = 2 * tokens() * heads * valueDim;
   if (attention.gate)
-    addFlops(prefix + "gate", projected);
-  addFlops(prefix + "o", projected);
+    addFlops(prefix + "gate", results * channels);
+  addFlops(prefix + "o", results * static_cast<double>(out));
 
   double scored = keys.tokens;
   if (attention.linear)
@@ -238,6 +247,12 @@ void Counter::countFFN(const std::string &prefix, const FFN &ffn,
   double product = 2 * tokens() * channels * hidden;
   addFlops(prefix + "up", ffn.gated ? 2 * product : product);
   addFlops(prefix + "down", product);
+  if (ffn.adapterRank) {
+    double rank = static_cast<double>(ffn.adapterRank);
+    addFlops(prefix + "adapter_down", 2 * tokens() * channels * rank);
+    addFlops(prefix + "adapter_gate", 2 * tokens() * rank * hidden);
+    addFlops(prefix + "adapter_up", 2 * tokens() * rank * hidden);
+  }
   if (ffn.shift)
     current.cacheBytes += static_cast<double>(current.repeat) * here.batch *
                           channels * activationSize;
@@ -459,7 +474,13 @@ void Counter::countBlock(const Block &block, int64_t width) {
   if (block.modulation)
     countModulation(*block.modulation, numModulated(block) * 3 * width);
   if (block.attention)
-    countAttention("attention.", *block.attention, width);
+    countAttention("attention.", *block.attention, attentionWidth(block, width),
+                   width);
+  if (block.memory) {
+    double channels = static_cast<double>(width);
+    countFFN("memory.ffn.", block.memory->ffn, width);
+    addFlops("memory.out", 2 * tokens() * channels * channels);
+  }
   if (block.mamba)
     countMamba("mamba.", *block.mamba, width);
   if (block.shortConv)
@@ -469,7 +490,7 @@ void Counter::countBlock(const Block &block, int64_t width) {
   if (block.timeMix)
     countTimeMix(*block.timeMix, width);
   if (block.cross)
-    countAttention("cross.", *block.cross, width);
+    countAttention("cross.", *block.cross, width, width);
   if (block.ffn)
     countFFN("ffn.", *block.ffn, width);
   if (block.moe)
@@ -511,7 +532,7 @@ void Counter::countLayer(const Layer &layer) {
     current.repeat = layer.repeat;
   } else if (const auto *op = std::get_if<Attention>(&layer.op)) {
     if (op->projections)
-      countAttention("", *op, width);
+      countAttention("", *op, width, width);
     else
       countBare(*op);
   } else if (const auto *op = std::get_if<FFN>(&layer.op)) {

@@ -111,6 +111,8 @@ Value LayerImporter::sublayers(const spec::Block &block, Value input) {
   Value x = input;
   if (block.laurelRank)
     x = besideLaurel(block, x);
+  else if (block.memory)
+    x = remembered(block, x);
   else if (block.attention || block.mamba)
     x = around(x, "norm1", [&](Value read, Value residual, double scale) {
       Value sum = residual;

@@ -137,6 +137,7 @@ LogicalResult EntryImporter::importStream() {
   state = {};
   firstValues = {};
   layerInputs = {};
+  embedded = {};
   lent.clear();
   madeBlocks.clear();
   if (auto start = inputs.find(stream->spec.input); start != inputs.end()) {
@@ -381,6 +382,8 @@ LogicalResult EntryImporter::importEmbedding(size_t number) {
   state.value = EmbeddingOp::create(
       builder, at, type, ids->second.value, table, state.value,
       builder.getF32FloatAttr(float(op.scale)), builder.getI64IntegerAttr(0));
+  if (number == 0)
+    embedded = state.value;
   state.shape = {ids->second.shape[0], ids->second.shape[1], {op.width, ""}};
   return success();
 }
@@ -476,6 +479,8 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
       scope.layerInputs = layerInputs;
       scope.number = index(0);
     }
+    if (block->memory)
+      scope.embedded = embedded;
     fillLent(layer, scope);
   }
   if (const spec::Attention *cross = getCrossAttention(layer))

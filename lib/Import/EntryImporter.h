@@ -330,6 +330,8 @@ private:
   mlir::Value firstValues;
   /// Of the stream, what its blocks read besides it; null if nothing.
   mlir::Value layerInputs;
+  /// Of the stream, what its first embedding gave.
+  mlir::Value embedded;
   /// Keys and values of blocks that lend them, by layer.
   std::map<size_t, std::pair<mlir::Value, mlir::Value>> lent;
   /// How many places of each sequence masks show, by mask.

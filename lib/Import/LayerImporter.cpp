@@ -489,7 +489,8 @@ bool LayerImporter::projections(const spec::Attention &attention,
   bool wholeNorm =
       attention.qkNorm && attention.qkNormScope == spec::NormScope::Projection;
   // One matmul if all three have a bias or none has.
-  bool together = !wholeNorm && (!attention.qkvBias || attention.keyBias);
+  bool together = !wholeNorm && !attention.adapterRank &&
+                  (!attention.qkvBias || attention.keyBias);
   Value all;
   if (together) {
     all = clip(attention, project(attention, prefix, "qkv", projections, input,
@@ -510,6 +511,9 @@ bool LayerImporter::projections(const spec::Attention &attention,
       columns = project(attention, prefix, projection.first, projection, input,
                         attention.qkvBias &&
                             (projection.first != "k" || attention.keyBias));
+      if (attention.adapterRank)
+        columns = adapted(attention, (prefix + projection.first).str(), input,
+                          columns);
       // Each is normalised over its own width before it is cut into heads.
       if (columns && wholeNorm && i < 2)
         columns = norm(*attention.qkNorm,

@@ -109,6 +109,8 @@ struct LayerScope {
   bool lendsKeys = false;
   /// Inputs of all blocks, [batch, tokens, channels], and this one's number.
   mlir::Value layerInputs, number;
+  /// The stream behind its embedding, which memory blocks read.
+  mlir::Value embedded;
 
   /// The caches that a layer may have, in the order of their slots.
   std::array<mlir::Value *, 5> caches() {
@@ -283,6 +285,14 @@ private:
   /// Moves all copies as the active one was by `computed`.
   bool correctCopies(const spec::Block &block, mlir::Value computed,
                      llvm::SmallVectorImpl<mlir::Value> &copies);
+  /// What a memory block's transformer adds to what its state space reads.
+  mlir::Value remembered(const spec::Block &block, mlir::Value x);
+  /// A gated feed-forward layer with products of thin matrices beside its own.
+  mlir::Value adaptedFFN(const spec::FFN &ffn, const std::string &role,
+                         mlir::Value input, int64_t width);
+  /// `columns` and the product of `input` with the thin matrices of a role.
+  mlir::Value adapted(const spec::Attention &attention, llvm::StringRef role,
+                      mlir::Value input, mlir::Value columns);
   mlir::Value ownInputs(const spec::Block &block, mlir::Value computed);
   mlir::Value spread(const spec::Spread &op, mlir::Value input);
   mlir::Value unite(const spec::Unite &op, mlir::Value input);

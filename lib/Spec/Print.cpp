@@ -225,6 +225,8 @@ static Json print(const Attention &attention, int64_t width) {
     json["value_norm"] = print(*attention.valueNorm, /*withKind=*/true);
   if (!attention.keysFrom.empty())
     json["keys_from"] = attention.keysFrom;
+  if (attention.adapterRank)
+    json["adapter_rank"] = attention.adapterRank;
   if (attention.clip)
     json["clip"] = *attention.clip;
   bool lacksKey = attention.qkvBias && !attention.keyBias;
@@ -273,6 +275,8 @@ static Json print(const FFN &ffn) {
   flag(json, "shift", ffn.shift);
   if (ffn.sparsity != 0)
     json["sparsity"] = ffn.sparsity;
+  if (ffn.adapterRank)
+    json["adapter_rank"] = ffn.adapterRank;
   return json;
 }
 
@@ -445,9 +449,11 @@ static Json toJson(const Block &block, int64_t width) {
   flag(json, "layer_scale", block.layerScale);
   json["norm"] = print(block.norm, /*withKind=*/true);
   if (block.attention)
-    json["attention"] = print(*block.attention, width);
+    json["attention"] = print(*block.attention, attentionWidth(block, width));
   if (block.mamba)
     json["mamba"] = print(*block.mamba);
+  if (block.memory)
+    json["memory"]["ffn"] = print(block.memory->ffn);
   if (block.shortConv) {
     json["short_conv"]["kernel"] = block.shortConv->kernel;
     flag(json["short_conv"], "bias", block.shortConv->bias);

@@ -32,14 +32,21 @@ public:
       roles.push_back({prefix + "bias", width, 0});
   }
 
-  void attention(const std::string &prefix, const Attention &op,
-                 int64_t width) {
+  void attention(const std::string &prefix, const Attention &op, int64_t width,
+                 int64_t out) {
     if (!op.projections)
       return;
     if (op.latent)
       return latent(prefix, op, *op.latent, width);
     projection(prefix + "q.", op.heads * op.headDim, width, op.qkvBias);
     bool own = op.keysFrom.empty();
+    if (op.adapterRank)
+      for (auto [name, rows] : {std::pair("q", op.heads * op.headDim),
+                                std::pair("k", op.kvHeads * op.headDim),
+                                std::pair("v", op.kvHeads * op.valueDim)}) {
+        projection(prefix + name + "_down.", op.adapterRank, width, false);
+        projection(prefix + name + "_up.", rows, op.adapterRank, false);
+      }
     if (own) {
       projection(prefix + "k.", op.kvHeads * op.headDim, op.sourceWidth,
                  op.qkvBias && op.keyBias);
@@ -90,7 +97,15 @@ public:
            op.heads * op.valueDim);
     if (op.gate)
       projection(prefix + "gate.", op.heads * op.valueDim, width, op.qkvBias);
-    projection(prefix + "o.", width, op.heads * op.valueDim, op.outBias);
+    projection(prefix + "o.", out, op.heads * op.valueDim, op.outBias);
+  }
+
+  void memory(const std::string &prefix, const MemoryBlock &op, const Norm &own,
+              int64_t width) {
+    norm(prefix + "norm.", own, 2 * width);
+    norm(prefix + "ffn_norm.", own, width);
+    ffn(prefix + "ffn.", op.ffn, width);
+    projection(prefix + "out.", width, width, false);
   }
 
   void latent(const std::string &prefix, const Attention &op,
@@ -265,6 +280,11 @@ public:
     if (op.gated)
       projection(prefix + "gate.", op.width, width, op.bias);
     projection(prefix + "up.", op.width, width, op.bias);
+    if (op.adapterRank) {
+      projection(prefix + "adapter_down.", op.adapterRank, width, false);
+      projection(prefix + "adapter_gate.", op.width, op.adapterRank, false);
+      projection(prefix + "adapter_up.", op.width, op.adapterRank, false);
+    }
     projection(prefix + "down.", width, op.width, op.bias);
   }
 
@@ -306,8 +326,11 @@ public:
     }
     if (hasMixer(block))
       blockNorm("norm1", block, width);
+    if (block.memory)
+      memory("memory.", *block.memory, block.norm, width);
     if (block.attention)
-      attention("attention.", *block.attention, width);
+      attention("attention.", *block.attention, attentionWidth(block, width),
+                width);
     if (block.mamba)
       mamba("mamba.", *block.mamba, width);
     if (block.shortConv) {
@@ -322,7 +345,7 @@ public:
       timeMix("time_mix.", *block.timeMix, width);
     if (block.cross) {
       blockNorm("norm_cross", block, width);
-      attention("cross.", *block.cross, width);
+      attention("cross.", *block.cross, width, width);
     }
     if (block.ffn) {
       blockNorm("norm2", block, width);
@@ -372,6 +395,10 @@ int64_t innerWidth(const Block &block, int64_t width) {
   return block.alternating ? width / block.alternating->copies : width;
 }
 
+int64_t attentionWidth(const Block &block, int64_t width) {
+  return block.memory ? 2 * width : width;
+}
+
 bool hasMixer(const Block &block) {
   return block.attention || block.mamba || block.shortConv || block.deltaRule ||
          block.timeMix;
@@ -398,7 +425,7 @@ std::vector<WeightRole> weightRoles(const Layer &layer) {
   } else if (const auto *op = std::get_if<Block>(&layer.op)) {
     list.block(*op, width);
   } else if (const auto *op = std::get_if<Attention>(&layer.op)) {
-    list.attention("", *op, width);
+    list.attention("", *op, width, width);
   } else if (const auto *op = std::get_if<FFN>(&layer.op)) {
     list.ffn("", *op, width);
   } else if (const auto *op = std::get_if<MoE>(&layer.op)) {

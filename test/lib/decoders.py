@@ -33,6 +33,7 @@ from decoder_mixtures import (ernie4_5_moe, glm4_moe, gpt_oss, granitemoe,
 from decoder_gemma3n import gemma3n, gemma3n_other
 from decoder_index import deepseek_v32
 from decoder_rwkv import rwkv7, rwkv7_wide
+from decoder_zamba import zamba2, zamba2_one
 from decoder_relatives import arcee, llama4, mimo, ministral3, nemotron
 
 
@@ -682,7 +683,7 @@ CASES = {function.__name__: function for function in (
 # Those that have tests of their own.
 OTHERS = {function.__name__: function for function in (
     arcee, nemotron, mimo, ministral3, llama4, lfm2, lfm2_moe, nemotron_h, jamba, qwen3_next, qwen3_5,
-    falcon_h1, falcon_h1_norms, kimi_linear, minimax, minimax_text, qwen3_5_moe, qwen3_5_moe_apart, granite4, granite4_experts, mamba2_alone, granitemoe_shared, hunyuan_moe, rwkv7, rwkv7_wide, gemma3n, gemma3n_other, deepseek_v32)}
+    falcon_h1, falcon_h1_norms, kimi_linear, minimax, minimax_text, qwen3_5_moe, qwen3_5_moe_apart, granite4, granite4_experts, mamba2_alone, granitemoe_shared, hunyuan_moe, rwkv7, rwkv7_wide, gemma3n, gemma3n_other, deepseek_v32, zamba2, zamba2_one)}
 
 
 def run(folder, texts):

@@ -415,6 +415,10 @@ static std::vector<Architecture> &allArchitectures() {
        importWhisper,
        /*encoderDecoder=*/true},
       {"xlm-roberta", robertaClasses("XLMRoberta"), importRoberta},
+      {"zamba2",
+       {{"Zamba2ForCausalLM", Head::LanguageModel},
+        {"Zamba2Model", Head::None}},
+       importZamba2},
   };
   return all;
 }

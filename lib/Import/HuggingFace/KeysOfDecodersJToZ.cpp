@@ -425,6 +425,21 @@ std::vector<ClassKeys> keysOfDecodersJToZ() {
        "embedding_dropout layer_norm_epsilon mlp_type norm_type "
        "residual_dropout scale_attention_softmax_in_fp32 scale_attn_weights "
        "sliding_window"},
+      {"zamba2",
+       "hidden_size=2560 num_hidden_layers=54 vocab_size=32000 "
+       "rms_norm_eps=1e-05 tie_word_embeddings=true layers_block_type "
+       "n_mamba_heads=8 mamba_ngroups=1 mamba_d_state=64 mamba_d_conv=4 "
+       "mamba_expand=2 use_conv_bias=true time_step_limit "
+       "num_attention_heads=32 num_key_value_heads=32 use_mem_rope=false "
+       "use_long_context=false max_position_embeddings=4096 rope_theta=10000 "
+       "partial_rotary_factor=1 rope_parameters rope_scaling "
+       "intermediate_size=10240 hidden_act=gelu adapter_rank=128 "
+       "use_shared_attention_adapter=false num_mem_blocks=1 "
+       "add_bias_linear=false",
+       "attention_dropout attention_head_dim attention_hidden_size chunk_size "
+       "hybrid_layer_ids kv_channels mamba_headdim num_logits_to_keep "
+       "num_query_groups time_step_floor time_step_max time_step_min "
+       "use_mem_eff_path use_shared_mlp_adapter"},
   };
 }
 

@@ -119,7 +119,7 @@ Layer &StreamBuilder::blocks(const std::string &name, const char *key,
                              int64_t count, Block body,
                              const TensorNames &tensors) {
   if (body.attention)
-    body.attention->sourceWidth = innerWidth(body, width);
+    body.attention->sourceWidth = attentionWidth(body, innerWidth(body, width));
   Layer &layer = add(name, key, std::move(body));
   layer.repeat = count;
   nameTensors(layer, layer.name + ".", tensors);
@@ -167,7 +167,8 @@ void StreamBuilder::blocks(const std::string &name, const char *key,
     Layer &layer = addRun(0, kindOf.size());
     for (size_t i = 0; cycle > 1 && i < cycle; ++i) {
       Block &turn = layer.cycle.emplace_back(kinds[kindOf[i]]);
-      turn.attention->sourceWidth = innerWidth(turn, width);
+      turn.attention->sourceWidth =
+          attentionWidth(turn, innerWidth(turn, width));
     }
     return;
   }

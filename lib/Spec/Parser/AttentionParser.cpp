@@ -144,6 +144,12 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
         (attention.rope->places || !attention.rope->sections.pairs.empty()))
       object.error("query_growth", "counts tokens, not the places of images");
   }
+  attention.adapterRank = object.integer("adapter_rank", 0).value_or(0);
+  if (attention.adapterRank &&
+      (!inMemory || object.has("latent") || !attention.keysFrom.empty()))
+    object.error("adapter_rank", "belongs to an attention with queries, keys "
+                                 "and values of its own in a block with "
+                                 "'memory'");
   if (object.get("clip"))
     attention.clip = object.number("clip", 1);
   parseForms(object, attention);

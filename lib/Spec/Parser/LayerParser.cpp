@@ -22,6 +22,8 @@ void LayerParser::parse(const Object &object, size_t index) {
     width = std::nullopt; // of no known kind
   } else if (auto options = object.object("embedding")) {
     layer.op = parseEmbedding(*options);
+    if (stream.layers.empty())
+      embedded = width.value_or(0);
   } else if (auto options = object.object("positions")) {
     layer.op = parsePositions(*options);
   } else if (auto options = object.object("block")) {
@@ -412,6 +414,12 @@ FFN LayerParser::parseFFN(const Object &object) {
   if (ffn.sparsity != 0 && (!ffn.gated || ffn.bias))
     object.error("sparsity", "belongs to a feed-forward layer that is gated "
                              "and has no biases");
+  ffn.adapterRank = object.integer("adapter_rank", 0).value_or(0);
+  if (ffn.adapterRank && !inMemory)
+    object.error("adapter_rank", "belongs to a block with 'memory'");
+  else if (ffn.adapterRank && (!ffn.gated || ffn.bias || ffn.sparsity != 0))
+    object.error("adapter_rank", "belongs to a feed-forward layer that is "
+                                 "gated and has neither biases nor sparsity");
   return ffn;
 }
 
@@ -518,6 +526,7 @@ Block LayerParser::parseBlock(const Object &object) {
   Known whole = width;
   if (auto alternating = object.object("alternating"))
     block.alternating = parseAlternating(object, *alternating, block.placement);
+  Known inner = width;
   block.layerScale = object.boolean("layer_scale", false);
   if (block.layerScale && block.placement != Placement::Pre)
     object.error("layer_scale", "belongs to pre-norm blocks");
@@ -525,8 +534,15 @@ Block LayerParser::parseBlock(const Object &object) {
     block.norm = parseNorm(*norm, std::nullopt, NormKind::LayerNorm);
   else
     block.norm.location = object.getLocation();
+  inMemory = object.has("memory");
+  if (inMemory && width)
+    width = 2 * *width;
   if (auto attention = object.object("attention"))
     block.attention = parseAttention(*attention, Place::Self);
+  width = inner;
+  if (inMemory)
+    parseMemory(object, block);
+  inMemory = false;
   if (auto mamba = object.object("mamba"))
     block.mamba = parseMamba(*mamba);
   if (auto conv = object.object("short_conv")) {

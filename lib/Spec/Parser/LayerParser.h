@@ -84,6 +84,7 @@ private:
   Router parseRouter(const Object &object, Known experts, Known active);
   void checkGroups(const Object &object, const Router &router, int64_t experts,
                    Known active);
+  void parseMemory(const Object &object, Block &block);
   void parseLatent(const Object &object, const Object &options,
                    Attention &attention);
   KeyIndex parseKeyIndex(const Object &object, const Object &options,
@@ -148,6 +149,9 @@ private:
   Known firstValues;
   /// What the stream's layer_inputs have for each block; 0: there are none.
   int64_t layerInputs = 0;
+  /// Channels of the embedding that the stream begins with; 0: it has none.
+  int64_t embedded = 0;
+  bool inMemory = false;   ///< within a block that has a memory
   bool grid = false;       ///< the tokens are the places of an image
   bool windowed = false;   ///< they are those of windows of an image
   bool behindGrid = false; ///< they are those of an image behind others

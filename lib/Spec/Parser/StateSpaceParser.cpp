@@ -141,4 +141,37 @@ TimeMix LayerParser::parseTimeMix(const Object &object) {
   return mix;
 }
 
+/// `object` is the block, whose attention was read.
+void LayerParser::parseMemory(const Object &object, Block &block) {
+  auto options = object.object("memory");
+  if (!options)
+    return;
+  MemoryBlock &memory = block.memory.emplace();
+  memory.location = options->getLocation();
+  if (auto ffn = options->object("ffn"))
+    memory.ffn = parseFFN(*ffn);
+  if (memory.ffn.shift)
+    options->error("ffn", "cannot read the token before, of which a memory "
+                          "keeps nothing");
+  if (!object.has("attention") || !object.has("mamba"))
+    object.error("memory", "stands between 'attention' and 'mamba'; the block "
+                           "needs both");
+  if (block.placement != Placement::Pre || block.layerScale ||
+      block.residualOfNorm || object.has("modulation") ||
+      block.residualScale != 1 || block.inputScale != 1)
+    object.error("memory", "belongs to pre-norm blocks whose sublayers add "
+                           "what they give to the stream");
+  for (const char *key : {"ffn", "moe", "cross"})
+    if (object.has(key))
+      object.error(key, "has no place beside 'memory'");
+  if (width && embedded != *width)
+    object.error("memory",
+                 embedded ? "reads the embedding, whose width " +
+                                std::to_string(embedded) +
+                                " is not that of the stream, " +
+                                std::to_string(*width)
+                          : std::string("reads an embedding that the stream "
+                                        "begins with, and there is none"));
+}
+
 } // namespace attune::spec

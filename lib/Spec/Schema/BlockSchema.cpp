@@ -25,6 +25,25 @@ const ObjectType &ffnType() {
            "gated: of the gate is taken what leaves this share of a normal "
            "distribution of its mean and deviation below 0, and what is "
            "negative becomes 0; default 0, which takes nothing"},
+          {"adapter_rank", integer(1),
+           "in 'memory', gated: add products of two thin matrices to the gate "
+           "and what it multiplies; default none"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &memoryType() {
+  static const ObjectType type{
+      "memory",
+      "A transformer beside a state space (Zamba2): the block's attention "
+      "reads "
+      "the stream and its embedding side by side, a feed-forward layer the "
+      "attention; the state space reads the sum of the stream and that, "
+      "projected.",
+      {
+          {"ffn", object(ffnType()), "the feed-forward layer", true},
       },
       {},
       {}};
@@ -125,6 +144,9 @@ const ObjectType &blockType() {
           {"attention", object(attentionType()), "self-attention"},
           {"mamba", object(mambaType()),
            "state space, beside or in place of attention"},
+          {"memory", object(memoryType()),
+           "pre-norm: the attention is part of a transformer that mamba reads, "
+           "too"},
           {"short_conv", object(shortConvType()),
            "short convolution, in place of attention"},
           {"delta_rule", object(deltaRuleType()),

@@ -145,6 +145,9 @@ const ObjectType &attentionType() {
           {"keys_from", string(),
            "an earlier block, by its name with its number, whose keys and "
            "values these queries read in place of own ones"},
+          {"adapter_rank", integer(1),
+           "in a block with 'memory': add products of two thin matrices to "
+           "queries, keys and values; default none"},
           {"clip", positive(),
            "limit queries, keys and values to [-clip, clip]"},
           {"bias", either({boolean(), object(biasType())}),
@@ -472,9 +475,10 @@ static std::vector<const ObjectType *> &allObjectTypes() {
       &queryGrowthType(),  &timeMixType(),      &modulationType(),
       &timestepType(),     &chunkType(),        &swapType(),
       &overlapAddType(),   &alternatingType(),  &layerInputsType(),
-      &spreadType(),       &uniteType(),        &weightSourceType(),
-      &layerType(),        &inputType(),        &streamType(),
-      &samplingType(),     &generationType(),   &audioType()};
+      &memoryType(),       &spreadType(),       &uniteType(),
+      &weightSourceType(), &layerType(),        &inputType(),
+      &streamType(),       &samplingType(),     &generationType(),
+      &audioType()};
   return types;
 }
 

@@ -78,6 +78,7 @@ const ObjectType &ffnType();
 const ObjectType &blockType();
 const ObjectType &alternatingType();
 const ObjectType &layerInputsType();
+const ObjectType &memoryType();
 const ObjectType &spreadType();
 const ObjectType &uniteType();
 const ObjectType &attentionType();
