@@ -141,6 +141,9 @@ class Layer:
         inner, width = self.model.number(options["width"]), len(rows[0])
         act = ACTIVATIONS[options.get("activation", "gelu")]
         bias = options.get("bias", True)
+        if options.get("shift"):
+            rows = reference_recurrent.shifted(rows, self.weight(role + "x_k",
+                                                                 width))
         up = self.linear(rows, role + "up.", inner, bias)
         if options.get("gated", False):
             gate = self.linear(rows, role + "gate.", inner, bias)
@@ -436,10 +439,15 @@ class Layer:
         def remember(x):
             return reference_recurrent.delta_rule(self, x, block["delta_rule"],
                                                   "delta_rule.")
+
+        def shift(x):
+            return reference_recurrent.time_mix(self, x, block["time_mix"],
+                                                "time_mix.")
         parts = [(key, role, f) for key, role, f in (
             ("attention", "norm1", attend), ("mamba", "norm1", mix),
             ("short_conv", "norm1", convolve),
-            ("delta_rule", "norm1", remember), ("cross", "norm_cross", cross),
+            ("delta_rule", "norm1", remember), ("time_mix", "norm1", shift),
+            ("cross", "norm_cross", cross),
             ("ffn", "norm2", feed), ("moe", "norm2", feed))
             if key in block and not (key == "mamba" and "attention" in block)]
         if place == "parallel":

@@ -258,6 +258,79 @@ def delta_rule(layer, rows, options, prefix):
     return layer.linear(made, prefix + "out_proj.", width, False)
 
 
+def shifted(rows, by):
+    """Each token with shares of the one before, which the first has not."""
+    before = [[0.0] * len(by)] + rows[:-1]
+    return [[x + (old - x) * share for x, old, share in zip(row, last, by)]
+            for row, last in zip(rows, before)]
+
+
+def time_mix(layer, rows, options, prefix):
+    """A memory for each head, of which each token takes a part that one vector
+    finds and puts back another (RWKV-7)."""
+    number, width = layer.model.number, len(rows[0])
+    heads = number(options["heads"])
+    dim = number(options.get("key_dim", width // heads))
+    size = number(options.get("value_dim", dim))
+    keys, values = heads * dim, heads * size
+    of = {part: shifted(rows, layer.weight(f"{prefix}x_{part}", width))
+          for part in "rwkvag"}
+
+    def through(part, rank, out, inner=None, name=None, bias=True):
+        low = layer.linear(of[part], f"{prefix}{part}_down.", number(rank), False)
+        if inner:
+            low = [[inner(x) for x in row] for row in low]
+        return layer.linear(low, f"{prefix}{name or part}.", out, bias)
+    asks, key, value = (layer.linear(of[part], f"{prefix}{part}.", out, False)
+                        for part, out in (("r", keys), ("k", keys),
+                                          ("v", values)))
+    keep = [[math.exp(-math.exp(-0.5) * sigmoid(x)) for x in row]
+            for row in through("w", options["decay_rank"], keys, math.tanh)]
+    rate = [[sigmoid(x) for x in row]
+            for row in through("a", options["rate_rank"], keys)]
+    gate = through("g", options["gate_rank"], values, sigmoid, bias=False)
+    if "value_rank" in options:
+        mixed = through("v", options["value_rank"], values, name="v_mix")
+        value = [[own + (first - own) * sigmoid(x)
+                  for own, first, x in zip(*lines)]
+                 for lines in zip(value, layer.model.first_values, mixed)]
+    else:
+        layer.model.first_values = value
+    finds, grows, bonus = (layer.weight(prefix + name, keys)
+                           for name in ("k_k", "k_a", "r_k"))
+    norm = options.get("norm", {})
+    gamma, beta = (layer.weight(f"{prefix}norm.{name}", values)
+                   for name in ("weight", "bias"))
+    memory = [[[0.0] * size for _ in range(dim)] for _ in range(heads)]
+    made = []
+    for t in range(len(rows)):
+        joined = []
+        for h in range(heads):
+            own, out = slice(h * dim, (h + 1) * dim), slice(h * size, (h + 1) * size)
+            found = unit([k * f for k, f in zip(key[t][own], finds[own])],
+                         options.get("eps", 1e-12))
+            fresh = [k + k * (a - 1) * g for k, a, g in zip(
+                key[t][own], rate[t][own], grows[own])]
+            known = [sum(f * line[c] for f, line in zip(found, memory[h]))
+                     for c in range(size)]
+            memory[h] = [
+                [m * w - f * a * was + k * v
+                 for m, was, v in zip(line, known, value[t][out])]
+                for line, w, f, a, k in zip(memory[h], keep[t][own], found,
+                                            rate[t][own], fresh)]
+            told = [sum(r * line[c] for r, line in zip(asks[t][own], memory[h]))
+                    for c in range(size)]
+            mean = sum(told) / size
+            spread = math.sqrt(sum((x - mean) ** 2 for x in told) / size
+                               + norm.get("eps", 1e-5))
+            more = sum(r * k * b for r, k, b in zip(asks[t][own], fresh,
+                                                    bonus[own]))
+            joined += [(x - mean) / spread * g + b + more * v for x, g, b, v in zip(
+                told, gamma[out], beta[out], value[t][out])]
+        made.append([x * g for x, g in zip(joined, gate[t])])
+    return layer.linear(made, prefix + "o.", width, False)
+
+
 def unit(values, eps):
     scale = math.sqrt(sum(v * v for v in values) + eps)
     return [v / scale for v in values]
