@@ -168,7 +168,7 @@ bool Pruner::plan(const spec::Layer &layer, int64_t number, Repeat &repeat) {
             "pruned yet";
     else if (!gone.empty() && attention.linear && attention.linear->fading)
       why = "its heads' results are normed together";
-    else if (!gone.empty() && attention.disentangled)
+    else if (!gone.empty() && (attention.disentangled || attention.relative))
       why = "its heads have scores of positions, which are not pruned yet";
     std::optional<KeptHeads> kept;
     if (why.empty())

@@ -128,7 +128,7 @@ bool EntryImporter::formsRead(const StreamState &of,
                               const std::string &input) const {
   bool found = false;
   forEachAttention(of.spec, [&](const spec::Attention &op) {
-    found |= op.lengthsInput == input ||
+    found |= op.lengthsInput == input || op.relativeSegments == input ||
              (op.blockSparse && op.blockSparse->maskInput == input);
   });
   return found;
@@ -152,6 +152,30 @@ static Value blockPattern(OpBuilder &builder, Location loc,
                     });
 }
 
+/// Sines and cosines of all distances of tokens, [1, 2 * tokens - 1, width].
+Value EntryImporter::distanceRows(Location at) {
+  if (distances)
+    return distances;
+  Elements e{builder, at};
+  Value tokens = tensor::DimOp::create(builder, at, state.value, 1);
+  Value last = e.sub(tokens, e.index(1));
+  Value count = e.add(tokens, last);
+  OpFoldResult one = builder.getIndexAttr(1);
+  Value numbers = e.generate(
+      {one, count}, builder.getI64Type(), [&](ValueRange i) -> Value {
+        return arith::IndexCastOp::create(builder, at, builder.getI64Type(),
+                                          e.sub(i[1], last));
+      });
+  auto type = RankedTensorType::get(
+      {1, ShapedType::kDynamic, typeOf(state.value).getDimSize(2)},
+      builder.getF32Type());
+  distances = SinusoidalOp::create(
+      builder, at, type, numbers, /*addend=*/Value(),
+      SinusoidAttr::get(builder.getContext(), Sinusoid::Blocks),
+      builder.getF64FloatAttr(10000.0));
+  return distances;
+}
+
 /// The blocks that an attention computes: those of an input or of a pattern.
 Value EntryImporter::blocksOf(const spec::BlockSparse &sparse, Value queries,
                               Value keys) {
@@ -163,6 +187,10 @@ Value EntryImporter::blocksOf(const spec::BlockSparse &sparse, Value queries,
 LogicalResult EntryImporter::fillForms(const spec::Attention &attention,
                                        LayerScope &scope) {
   scope.lengths = inputNamed(attention.lengthsInput);
+  if (attention.relative && typeOf(state.value).getRank() == 3) {
+    scope.segments = inputNamed(attention.relativeSegments);
+    scope.distances = distanceRows(loc(attention.location));
+  }
   if (const auto &low = attention.sequenceRank)
     if (failed(limitTokens(*low)))
       return failure();

@@ -42,8 +42,7 @@ static std::vector<int32_t> rowsOfDistances(const spec::Disentangled &form) {
   return rows;
 }
 
-/// [batch, tokens, width] as one sequence.
-static Value asOneSequence(OpBuilder &builder, Location loc, Value tokens) {
+Value attune::asOneSequence(OpBuilder &builder, Location loc, Value tokens) {
   auto type = typeOf(tokens);
   int64_t width = type.getShape().back();
   auto flat = RankedTensorType::get({ShapedType::kDynamic, width},

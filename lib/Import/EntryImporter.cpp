@@ -137,7 +137,7 @@ LogicalResult EntryImporter::importStream() {
   state = {};
   firstValues = {};
   layerInputs = {};
-  embedded = {};
+  embedded = distances = {};
   lent.clear();
   madeBlocks.clear();
   if (auto start = inputs.find(stream->spec.input); start != inputs.end()) {

@@ -249,6 +249,7 @@ private:
   mlir::LogicalResult limitTokens(const spec::SequenceRank &low);
   mlir::Value blocksOf(const spec::BlockSparse &sparse, mlir::Value queries,
                        mlir::Value keys);
+  mlir::Value distanceRows(mlir::Location at);
   /// Null if the entry has no such input.
   mlir::Value inputNamed(const std::string &name) const;
   mlir::LogicalResult fillMemory(const spec::Attention &cross,
@@ -330,6 +331,8 @@ private:
   mlir::Value firstValues;
   /// Of the stream, what its blocks read besides it; null if nothing.
   mlir::Value layerInputs;
+  /// Of the stream, rows of all distances of its tokens, once they are made.
+  mlir::Value distances;
   /// Of the stream, what its first embedding gave.
   mlir::Value embedded;
   /// Keys and values of blocks that lend them, by layer.

@@ -504,6 +504,11 @@ bool LayerImporter::projections(const spec::Attention &attention,
     if (!operands.bias)
       return false;
   }
+  if (attention.relative) {
+    operands.bias = relativeScores(attention, prefix.str(), all);
+    if (!operands.bias)
+      return false;
+  }
   int64_t column = 0;
   for (auto [i, projection] : llvm::enumerate(projections)) {
     Value columns = all;
@@ -526,6 +531,9 @@ bool LayerImporter::projections(const spec::Attention &attention,
     *heads[i] = splitHeads(builder, at, columns,
                            i == 0 ? attention.heads : attention.kvHeads,
                            i == 2 ? valueDim : headDim, column);
+    if (i == 0 && attention.relative)
+      *heads[i] =
+          withHeadBias(attention, (prefix + "r.content_bias").str(), *heads[i]);
     if (i == 2 && attention.valueNorm)
       *heads[i] =
           norm(*attention.valueNorm, (prefix + "v_norm.").str(), *heads[i]);

@@ -77,7 +77,10 @@ struct LayerScope {
   mlir::Value lengths;       ///< of each sequence: [batch]
   mlir::Value memoryLengths; ///< the same of the other stream
   mlir::Value blocks;        ///< what block-sparse attention computes
-  mlir::Value diagonals;     ///< biases by distance that all repeats share
+  /// Rows of sines and cosines of the distances of queries from keys, all from
+  /// 1 - tokens to tokens - 1, and the segments [batch, tokens] or null.
+  mlir::Value distances, segments;
+  mlir::Value diagonals; ///< biases by distance that all repeats share
   /// Decoding: cached tokens before these, a number or [batch]; and with them,
   /// of the longest sequence.
   mlir::Value past, length;
@@ -174,6 +177,10 @@ mlir::Value splitHeads(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::Value input, int64_t heads, int64_t dim,
                        int64_t offset);
 
+/// [batch, tokens, width] as one sequence, [1, batch * tokens, width].
+mlir::Value asOneSequence(mlir::OpBuilder &builder, mlir::Location loc,
+                          mlir::Value tokens);
+
 /// The keys that an attention's mask, lengths and blocks hide, as one mask.
 mlir::Value maskOfHidden(mlir::OpBuilder &builder, AttentionOp op);
 
@@ -254,6 +261,12 @@ private:
   positionScores(const spec::Attention &attention, llvm::StringRef prefix,
                  mlir::Value all, int64_t width,
                  llvm::ArrayRef<std::pair<std::string, int64_t>> projections);
+  /// The same of relative positions, and of segments if there are any.
+  mlir::Value relativeScores(const spec::Attention &attention,
+                             const std::string &prefix, mlir::Value all);
+  /// Heads to whose channels those of a role are added.
+  mlir::Value withHeadBias(const spec::Attention &attention,
+                           const std::string &role, mlir::Value heads);
   /// The learned score of each head's sink, in f32.
   bool readSinks(const spec::Attention &attention, llvm::StringRef prefix,
                  AttentionOperands &operands);

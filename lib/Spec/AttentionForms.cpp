@@ -87,6 +87,45 @@ void LayerParser::parseDisentangled(const Object &object, const Object &options,
                          "queries have one");
 }
 
+void LayerParser::parseRelative(const Object &object, Attention &attention) {
+  const Value *value = object.get("relative");
+  if (!value)
+    return;
+  attention.relative = true;
+  if (value->isObject()) {
+    auto options = object.object("relative");
+    attention.relativeSegments = options->string("segments");
+    const TensorSpec *input = findInput(*options, "segments");
+    bool integers =
+        input && (input->dtype == DType::I64 || input->dtype == DType::I32);
+    if (input && (!integers || input->shape.size() != 2))
+      options->error("segments", "input " + quote(input->name) +
+                                     " cannot serve as segments; expected i64 "
+                                     "[batch, tokens]");
+  } else {
+    attention.relative = value->boolean;
+  }
+  if (!attention.relative)
+    return;
+  if (!attention.source.empty())
+    object.error("relative", "positions of another stream have no distance");
+  const char *why = "cannot be where 'relative' is";
+  refuse(object, {{"latent", why},
+                  {"linear", why},
+                  {"sequence_rank", why},
+                  {"block_sparse", why},
+                  {"keys_from", why},
+                  {"query_growth", why}});
+  if (attention.qkvBias && !attention.keyBias)
+    object.error("bias",
+                 "relative positions need a bias of the keys if queries "
+                 "have one");
+  if (width && *width % 2)
+    object.error("relative", "sines and cosines of distances need an even "
+                             "width, not " +
+                                 std::to_string(*width));
+}
+
 void LayerParser::parseLengths(const Object &object, Attention &attention) {
   attention.lengthsInput = object.string("lengths");
   const TensorSpec *input = findInput(object, "lengths");

@@ -195,7 +195,10 @@ static Json print(const Attention &attention, int64_t width) {
     json["alibi"] = "falcon";
   else if (attention.alibi)
     json["alibi"] = true;
-  flag(json, "relative", attention.relative);
+  if (!attention.relativeSegments.empty())
+    json["relative"]["segments"] = attention.relativeSegments;
+  else
+    flag(json, "relative", attention.relative);
   if (attention.relativeBias) {
     Json bias = Json::object();
     bias["buckets"] = attention.relativeBias->buckets;

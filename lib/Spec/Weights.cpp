@@ -58,6 +58,10 @@ public:
       roles.push_back({prefix + "r.weight", rows, width});
       roles.push_back({prefix + "r.content_bias", rows, 0});
       roles.push_back({prefix + "r.position_bias", rows, 0});
+      if (!op.relativeSegments.empty()) {
+        roles.push_back({prefix + "r.segment_bias", rows, 0});
+        roles.push_back({prefix + "r.segments", 2, rows});
+      }
     }
     if (op.relativeBias)
       roles.push_back({prefix + "relative_bias.weight",

@@ -215,10 +215,16 @@ int64_t Checker::checkPiece(const NeededWeight &weight,
       elements *= size;
     shape = {elements};
   }
-  if (source.transposed)
+  if (source.transposed) {
+    // What follows the columns are rows, as [width, heads, head_dim].
+    while (shape.size() > std::max<size_t>(expected.shape.size(), 2)) {
+      shape[shape.size() - 2] *= shape.back();
+      shape.pop_back();
+    }
     std::reverse(shape.begin(), shape.end());
-  else
+  } else {
     shape = asWanted(shape, expected.shape);
+  }
   bool fits = shape.size() == expected.shape.size();
   for (size_t i = 0; fits && i < shape.size(); ++i)
     fits = i == 0 && !expected.exactRows ? shape[i] >= expected.shape[i]

@@ -146,13 +146,16 @@ static void addPieces(PackedMatrix &matrix, WeightOp weight, int64_t layer,
     piece.dtype = info->dtype;
     piece.transposed =
         source.transposed && info->shape.size() > 1 && shape.size() > 1;
-    // Dimensions before the rows are 1, those behind them are columns.
+    // Dimensions before the rows are 1, those behind them are columns. Of a
+    // transposed tensor the last are rows, or all behind the first if no other
+    // part stands in it.
     int64_t elements = 1;
     for (int64_t size : info->shape)
       elements *= size;
     piece.tensorRows =
-        piece.transposed ? info->shape.back()
-                         : elements / std::max<int64_t>(matrix.wholeColumns, 1);
+        !piece.transposed ? elements / std::max<int64_t>(matrix.wholeColumns, 1)
+        : source.step ? info->shape.back()
+                      : elements / std::max<int64_t>(info->shape.front(), 1);
     piece.rows =
         ((source.end < 0 ? piece.tensorRows : source.end) - source.begin) *
         source.count;

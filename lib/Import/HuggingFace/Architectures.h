@@ -109,6 +109,7 @@ std::optional<spec::Model> importT5(ImportContext &context);
 std::optional<spec::Model> importViT(ImportContext &context);
 std::optional<spec::Model> importWav2Vec2(ImportContext &context);
 std::optional<spec::Model> importWhisper(ImportContext &context);
+std::optional<spec::Model> importXLNet(ImportContext &context);
 std::optional<spec::Model> importZamba2(ImportContext &context);
 
 } // namespace attune::hf

@@ -334,6 +334,13 @@ std::vector<ClassKeys> keysOfEncoders() {
        "pooler_num_fc_layers pooler_size_per_head pooler_type "
        "summary_activation summary_first_dropout summary_last_dropout "
        "summary_type summary_use_proj"},
+      {"xlnet",
+       "d_model=1024 n_layer=24 vocab_size=32000 layer_norm_eps=1e-12 "
+       "n_head=16 d_head d_inner=4096 ff_activation=gelu attn_type=bi "
+       "bi_data=false clamp_len=-1 summary_type=last summary_use_proj=true "
+       "summary_activation=tanh tie_word_embeddings=true",
+       "dropout end_n_top mem_len reuse_len same_length start_n_top "
+       "summary_last_dropout untie_r use_mems_eval use_mems_train"},
   };
 }
 

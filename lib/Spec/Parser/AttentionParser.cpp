@@ -95,9 +95,7 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
   attention.gate = object.boolean("gate", false);
   if (attention.gate && object.has("latent"))
     object.error("gate", "is not there for latent attention");
-  attention.relative = object.boolean("relative", false);
-  if (attention.relative && !attention.source.empty())
-    object.error("relative", "positions of another stream have no distance");
+  parseRelative(object, attention);
   if (auto bias = object.object("relative_bias")) {
     attention.relativeBias = parseRelativeBias(*bias, attention);
     if (!attention.source.empty())

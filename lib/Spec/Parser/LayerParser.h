@@ -61,6 +61,7 @@ private:
   void parseSource(const Object &object, Place place, Attention &attention);
   void parseForms(const Object &object, Attention &attention);
   void parseLengths(const Object &object, Attention &attention);
+  void parseRelative(const Object &object, Attention &attention);
   void parseBlockSparse(const Object &object, const Object &options,
                         Attention &attention);
   void parseDisentangled(const Object &object, const Object &options,

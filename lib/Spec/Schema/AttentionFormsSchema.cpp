@@ -213,6 +213,21 @@ const ObjectType &ropeType() {
   return type;
 }
 
+const ObjectType &relativeType() {
+  static const ObjectType type{
+      "relative",
+      "Relative positions with scores of segments (XLNet).",
+      {
+          {"segments", string(),
+           "an input, i64 [batch, tokens]: each query adds a product with one "
+           "of two rows, for keys of its segment and for all others",
+           true},
+      },
+      {},
+      {}};
+  return type;
+}
+
 const ObjectType &relativeBiasType() {
   static const ObjectType type{
       "relative_bias",

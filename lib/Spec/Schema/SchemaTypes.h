@@ -88,6 +88,7 @@ const ObjectType &ropeScalingType();
 const ObjectType &ropeAxesType();
 const ObjectType &ropeType();
 const ObjectType &relativeBiasType();
+const ObjectType &relativeType();
 const ObjectType &queryGrowthType();
 const ObjectType &biasType();
 const ObjectType &blockSparseType();
