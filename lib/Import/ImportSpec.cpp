@@ -251,9 +251,8 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
   for (const spec::Stream &each : model.streams)
     for (const spec::Layer &layer : each.layers)
       if (const spec::Attention *attention = getSelfAttention(layer))
-        if (attention->relative &&
-            (attention->causal != spec::Causal::None || attention->rope ||
-             attention->qkNorm)) {
+        if (attention->relative && (attention->causal != spec::Causal::None ||
+                                    attention->rope || attention->qkNorm)) {
           diags.error(attention->location,
                       "relative positions with 'causal', 'rope' or 'qk_norm' "
                       "can be described and inspected, but not compiled yet");

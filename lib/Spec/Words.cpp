@@ -271,8 +271,6 @@ const char *stringify(Interpolation interpolation) {
     return "bicubic";
   case Interpolation::Corners:
     return "corners";
-  case Interpolation::Crop:
-    return "crop";
   }
   return "";
 }

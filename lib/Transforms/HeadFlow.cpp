@@ -218,6 +218,12 @@ LogicalResult HeadFlow::followSource(Value value) {
   }
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return mark(loop.getRegionIterArg(number), kind);
+  if (auto either = dyn_cast<scf::IfOp>(op)) {
+    for (scf::YieldOp yield : {either.thenYield(), either.elseYield()})
+      if (failed(mark(yield.getOperand(number), kind)))
+        return failure();
+    return success();
+  }
   return refuse(op);
 }
 
@@ -258,9 +264,12 @@ LogicalResult HeadFlow::followUse(OpOperand &use) {
   }
   if (auto loop = dyn_cast<scf::ForOp>(op); loop && number >= 3)
     return mark(loop.getRegionIterArg(number - 3), kind);
-  if (auto yield = dyn_cast<scf::YieldOp>(op))
+  if (auto yield = dyn_cast<scf::YieldOp>(op)) {
     if (auto loop = dyn_cast<scf::ForOp>(yield->getParentOp()))
       return mark(loop.getRegionIterArg(number), kind);
+    if (auto either = dyn_cast<scf::IfOp>(yield->getParentOp()))
+      return mark(either.getResult(number), kind);
+  }
   if (auto result = dyn_cast<func::ReturnOp>(op)) {
     auto func = cast<func::FuncOp>(result->getParentOp());
     if (func->hasAttr("attune.entry")) {

@@ -227,6 +227,13 @@ private:
            dim.getConstantIndex() == kTokens;
   }
 
+  /// Whether scores are read one by one, and not by attention.
+  static bool readsScores(SimilarityOp op) {
+    return llvm::all_of(op->getUsers(), [](Operation *user) {
+      return isa<tensor::ExtractOp, tensor::DimOp>(user);
+    });
+  }
+
   /// Keys and values that are shared are for attention alone.
   LogicalResult checkUse(Operation *op) {
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
@@ -239,6 +246,11 @@ private:
       CacheReadOp read = readOf(operand);
       if (!isShared(read ? read.getCache() : operand))
         continue;
+      if (auto scores = dyn_cast<SimilarityOp>(op);
+          scores && readsScores(scores))
+        return op->emitError(
+            "an index that chooses among all keys cannot share them among "
+            "ranks: leave --mesh=sp=N out; --mesh=tp=N shares heads");
       if (isa<SimilarityOp, WeightedSumOp>(op))
         return op->emitError("attention that is not one op cannot share its "
                              "keys among ranks: --mesh=sp=N takes "

@@ -341,22 +341,6 @@ struct Modulation {
   SourceLocation location;
 };
 
-/// Blocks of two kinds of tokens in one sequence (MMDiT, Esser et al. 2024).
-/// The first tokens, as many as `source` has, have weights of their own for all
-/// but the attention, in which every token sees every one: their roles are
-/// those of the block behind "context.".
-struct Joint {
-  std::string source; ///< a stream or layer
-  /// The block gives the other tokens alone: the first give keys and values,
-  /// and have neither an output projection nor an FFN.
-  bool last = false;
-  /// Modulated: self-attention of the other tokens among themselves, which
-  /// reads what the block reads. Roles "own."; its shift, scale and gate are
-  /// the last of the modulation.
-  std::optional<Attention> own;
-  SourceLocation location;
-};
-
 /// A transformer beside a state space (Zamba2), most often of weights that
 /// several blocks share: with e the stream behind its embedding, the state
 /// space reads norm1(x + W ffn(norm(attention(norm([x e]))))) and adds to x.
@@ -402,11 +386,6 @@ struct Block {
   /// "modulation.weight" [3 D for each sublayer, C] and "modulation.bias": the
   /// first sublayer's shift, scale and gate, then those of the next.
   std::optional<Modulation> modulation;
-  std::optional<Joint> joint;
-  /// Parallel only: attention and FFN share a projection of what both give,
-  /// side by side. Roles "out.weight" [D, heads*value_dim + H] and, if the FFN
-  /// has biases, "out.bias", in place of those of "attention.o" and "ffn.down".
-  bool oneOutput = false;
   /// Peri only: the stream is several copies of the channels.
   std::optional<Alternating> alternating;
   /// Peri only: with n the norm of the attention's input, what leaves the
@@ -430,8 +409,7 @@ enum class SinusoidLayout { Interleaved, Blocks, Tensor2Tensor };
 enum class PositionCount { Input, Tokens, Unpadded };
 /// How a table of an image's places serves an image of another size.
 /// Corners: bilinear with the first and last place of each where they were.
-/// Crop: not at all, the image has the middle of a larger table.
-enum class Interpolation { None, Bilinear, Bicubic, Corners, Crop };
+enum class Interpolation { None, Bilinear, Bicubic, Corners };
 /// A vector for each position, added or put beside the channels. Learned: role
 /// "weight" [length, width], in two dimensions "rows.weight" [rows, width / 2]
 /// and "columns.weight".
@@ -480,8 +458,6 @@ struct ClassTokens {
 /// Tokens `first` to `first + count` of each sequence; count 0: the rest.
 struct Slice {
   int64_t first = 0, count = 0;
-  /// Before `first` come as many tokens as this stream or layer has.
-  std::string behind = {};
 };
 /// The tokens of `source`, a stream or layer, behind those of the stream; of a
 /// pooled one its channels behind those of a pooled stream.

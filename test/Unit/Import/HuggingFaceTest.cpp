@@ -306,8 +306,8 @@ TEST_F(HuggingFace, ScalingErrors) {
 }
 
 TEST_F(HuggingFace, Architectures) {
-  EXPECT_FALSE(import(R"({"model_type": "xlnet"})"));
-  EXPECT_TRUE(diags.saw({"1:16: /model_type: the architecture 'xlnet' is not "
+  EXPECT_FALSE(import(R"({"model_type": "dbrx"})"));
+  EXPECT_TRUE(diags.saw({"1:16: /model_type: the architecture 'dbrx' is not "
                          "known; known are ",
                          "llama, ", "description"}))
       << diags.all();

@@ -240,5 +240,5 @@ TEST(Parser, ExamplesOfTheReadmeAreRight) {
     ++count;
     at = end + 3;
   }
-  EXPECT_EQ(count, 20);
+  EXPECT_EQ(count, 22);
 }

@@ -60,8 +60,9 @@ static void summary(EncoderBuilder &builder, Config &config, int64_t width) {
   std::string type = config.text("summary_type", "last");
   if (type != "last" && type != "first")
     config.error("summary_type", "expected \"last\" or \"first\"");
-  EncoderBuilder::pool(head, "sequence_summary." + type,
-                       type == "last" ? -1 : 0);
+  Pool pool;
+  pool.kind = type == "last" ? PoolKind::Last : PoolKind::First;
+  head.add("sequence_summary." + type, "summary_type", pool).pooled = true;
   std::optional<Activation> activation = Activation::Identity;
   if (const Value *value = config.peek("summary_activation");
       value && value->isString())
