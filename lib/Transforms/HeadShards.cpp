@@ -266,20 +266,12 @@ LogicalResult HeadShards::cutGate(LinearOp linear) {
                   succeeded(weights.cutRows(linear.getBias(), {rows}))));
 }
 
-/// Whether scores are read one by one, as by an index that chooses keys, and
-/// not by attention. All ranks compute those.
-static bool scoresKeys(Operation *op) {
-  return isa<SimilarityOp>(op) &&
-         llvm::all_of(op->getUsers(), [](Operation *user) {
-           return isa<tensor::ExtractOp, tensor::DimOp>(user);
-         });
-}
-
 /// Marks the queries of all attention; the rest follows.
 LogicalResult HeadShards::markAttention() {
   SmallVector<std::pair<Value, unsigned>> queries;
   WalkResult walked = module.walk([&](Operation *op) -> WalkResult {
-    if (!isa<SimilarityOp, WeightedSumOp, AttentionOp>(op) || scoresKeys(op))
+    // All ranks compute an index.
+    if (!isa<SimilarityOp, WeightedSumOp, AttentionOp>(op) || isIndex(op))
       return success();
     auto headsAt = [&](unsigned number) {
       return cast<RankedTensorType>(op->getOperand(number).getType())

@@ -13,6 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HeadFlow.h"
+
 #include "Attune/AttuneMeshOps.h"
 #include "attune/Transforms/Passes.h"
 
@@ -227,13 +229,6 @@ private:
            dim.getConstantIndex() == kTokens;
   }
 
-  /// Whether scores are read one by one, and not by attention.
-  static bool readsScores(SimilarityOp op) {
-    return llvm::all_of(op->getUsers(), [](Operation *user) {
-      return isa<tensor::ExtractOp, tensor::DimOp>(user);
-    });
-  }
-
   /// Keys and values that are shared are for attention alone.
   LogicalResult checkUse(Operation *op) {
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
@@ -246,8 +241,7 @@ private:
       CacheReadOp read = readOf(operand);
       if (!isShared(read ? read.getCache() : operand))
         continue;
-      if (auto scores = dyn_cast<SimilarityOp>(op);
-          scores && readsScores(scores))
+      if (isIndex(op))
         return op->emitError(
             "an index that chooses among all keys cannot share them among "
             "ranks: leave --mesh=sp=N out; --mesh=tp=N shares heads");

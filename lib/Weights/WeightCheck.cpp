@@ -32,6 +32,8 @@ static bool isIgnorable(std::string_view name) {
       "encoder.embed_tokens.weight",
       "decoder.embed_tokens.weight",
       "EncDecAttention.relative_attention_bias.weight",
+      // What XLNet's training has in the place of a word.
+      "mask_emb",
   };
   for (std::string_view end : ends)
     if (name.size() >= end.size() &&
@@ -48,6 +50,7 @@ static bool isIgnorable(std::string_view name) {
       "predictions.decoder.",
       "generator_lm_head.weight",
       "vocab_projector.weight",
+      "lm_loss.weight",
   };
   for (std::string_view start : starts)
     if (name.substr(0, start.size()) == start)

@@ -236,8 +236,6 @@ std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
   for (const char *prefix : {"masked_spec_embed", "wav2vec2.masked_spec_embed",
                              "hubert.masked_spec_embed"})
     leaveOut(prefix, "what training puts in the place of frames", "");
-  for (const char *prefix : {"mask_emb", "transformer.mask_emb"})
-    leaveOut(prefix, "what training puts in the place of tokens", "");
   std::string_view name = chosen.name;
   if (name == "Wav2Vec2Model" || name == "HubertModel")
     for (const char *prefix :
