@@ -12,11 +12,11 @@
 // A CPU that multiplies bf16 gets bf16 to multiply, in pairs; a GPU f16 too, as
 // it is.
 // RUN: attune-opt %s --attune-optimize="cpu=sapphirerapids" --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=PAIRS
-// PAIRS: attune-narrow-activations{tensor-cores=false}
+// PAIRS: attune-narrow-activations{exact-activations=false tensor-cores=false}
 // PAIRS: attune-pack-weights{pairs=true panel-width=32 wide-inputs=false}
 // RUN: attune-opt %s --attune-optimize="cpu=sapphirerapids gpu=sm_80" --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=GPU
 // GPU-NOT: attune-fuse-norms
-// GPU: attune-narrow-activations{tensor-cores=true}
+// GPU: attune-narrow-activations{exact-activations=false tensor-cores=true}
 // GPU: attune-pack-weights{pairs=false
 
 // The reference path undoes fusion instead.

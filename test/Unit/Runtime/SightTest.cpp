@@ -161,7 +161,8 @@ TEST(Sight, WhatIsNotUnderstoodIsRefused) {
   EXPECT_EQ(refused("[]"), "expected an object, found an array");
   EXPECT_EQ(refused("{}"),
             "'image_processor_type': expected one of CLIPImageProcessor, "
-            "SiglipImageProcessor, ViTImageProcessor, BitImageProcessor, found "
+            "SiglipImageProcessor, ViTImageProcessor, BitImageProcessor, "
+            "Qwen2VLImageProcessor, found "
             "nothing");
   auto clip = [](const std::string &more) {
     return refused(R"({"image_processor_type": "CLIPImageProcessor", )" + more +
