@@ -179,7 +179,9 @@ void Compiler::reportWritten() {
   if (options.product && options.product->executable) {
     bool named = options.output.find('/') != std::string::npos;
     next = "run it: " + quote((named ? "" : "./") + options.output);
-    if (!lowering.canGenerate())
+    if (source.model && source.model->audio)
+      next += " generate --audio=FILE.wav";
+    else if (!lowering.canGenerate())
       next += " run --inputs=IN.safetensors --outputs=OUT.safetensors";
     else if (!source.tokenizerPath.empty())
       next += " generate --prompt=\"...\"";

@@ -8,6 +8,7 @@
 #include "../Generation/Generation.h"
 #include "../Generation/StopText.h"
 #include "../Generation/TokenLogprobs.h"
+#include "../Sound/LetterWriter.h"
 #include "CliTranscribe.h"
 
 #include "PromptImages.h"
@@ -418,6 +419,10 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
     noteSettings(settings, messages);
     return transcribe(model, options, out, messages, error);
   }
+  if (writesLetters(info))
+    return error.set(ExitBadCommandLine,
+                     "model '" + info.name +
+                         "' writes down sounds; give --audio=FILE.wav");
   if (!readImages(model, options, error) ||
       !readPrompts(options, prompts, error))
     return false;
