@@ -11,9 +11,9 @@ import math
 import os
 import sys
 
-from encoders import (D, HEADS, INNER, RNG, V, Runner, Weights, add, flatten,
-                      gelu, gelu_tanh, integers, run_tower_block, tower_block,
-                      unit)
+from encoders import (D, HEADS, INNER, RNG, V, Runner, Weights, add, attend,
+                      flatten, gelu, gelu_tanh, integers, run_tower_block,
+                      tower_block, unit)
 from reference_signals import interpolated
 
 
@@ -258,17 +258,7 @@ def dinov3_attention(w, at, rows, before, sides, base):
         where = divmod(place, sides[1])
         for x in (q, k):
             x[before + place] = turned(x[before + place], where, sides, base)
-    size, merged = D // HEADS, []
-    for row in q:
-        joined = []
-        for head in range(0, D, size):
-            scores = [sum(row[head + c] * key[head + c] for c in range(size))
-                      / math.sqrt(size) for key in k]
-            powers = [math.exp(s - max(scores)) for s in scores]
-            joined += [sum(p * value[head + c] for p, value in zip(powers, v))
-                       / sum(powers) for c in range(size)]
-        merged.append(joined)
-    return w.apply(at + "attention.o_proj", merged)
+    return w.apply(at + "attention.o_proj", attend(q, k, v))
 
 
 def dinov3(run, gated):

@@ -12,7 +12,7 @@ import math
 import os
 import sys
 
-from encoders import D, HEADS, RNG, Runner, Weights, flatten
+from encoders import D, HEADS, RNG, Runner, Weights, attend, flatten
 
 AXES, THETA = (4, 2, 2), 10000
 
@@ -54,21 +54,11 @@ def turned(row, place):
     return y
 
 
-def attend(w, rows, places):
+def mix(w, rows, places):
     q, k, v = (w.apply("mix." + part, rows) for part in "qkv")
     q, k = ([turned(row, place) for row, place in zip(x, places)]
             for x in (q, k))
-    size, merged = D // HEADS, []
-    for row in q:
-        joined = []
-        for head in range(0, D, size):
-            scores = [sum(row[head + c] * key[head + c] for c in range(size))
-                      / math.sqrt(size) for key in k]
-            powers = [math.exp(s - max(scores)) for s in scores]
-            joined += [sum(p * value[head + c] for p, value in zip(powers, v))
-                       / sum(powers) for c in range(size)]
-        merged.append(joined)
-    return w.apply("mix.o", merged)
+    return w.apply("mix.o", attend(q, k, v))
 
 
 def main():
@@ -112,8 +102,8 @@ def main():
     inputs["x_ids"], x_ids = given(x_ids)
     inputs["y_ids"], y_ids = given(y_ids)
     run.compare("axes", model, inputs, {"mixed": [
-        attend(w, w.apply("first", texts) + w.apply("second", image),
-               x_ids + y_ids) for texts, image in zip(x, y)]})
+        mix(w, w.apply("first", texts) + w.apply("second", image),
+            x_ids + y_ids) for texts, image in zip(x, y)]})
     print("all passed" if run.failures == 0 else f"{run.failures} failed")
     return 1 if run.failures else 0
 

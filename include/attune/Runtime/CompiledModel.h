@@ -237,6 +237,8 @@ public:
   /// Valid after resolve().
   const std::vector<TensorDecl> &outputs() const { return outputDecls; }
   void setOutput(unsigned i, void *data);
+  /// Memory for all of them.
+  bool bindOutputs(std::vector<Buffer> &buffers, Error &error);
   bool run(Error &error);
 
   const EntryInfo &entry() const { return info; }

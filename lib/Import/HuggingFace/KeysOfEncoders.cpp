@@ -9,6 +9,25 @@
 
 namespace attune::hf {
 
+/// Keys of no consequence of wav2vec 2.0 and of HuBERT, which has its class.
+static constexpr char kOfWaves[] =
+    "activation_dropout adapter_kernel_size adapter_stride "
+    "apply_spec_augment attention_dropout classifier_proj_size "
+    "codevector_dim contrastive_logits_temperature ctc_loss_reduction "
+    "ctc_zero_infinity diversity_loss_weight feat_extract_dropout "
+    "feat_proj_dropout feat_quantizer_dropout final_dropout "
+    "freeze_feat_extract_train gradient_checkpointing hidden_dropout "
+    "hidden_dropout_prob layerdrop mask_channel_length "
+    "mask_channel_min_space mask_channel_other mask_channel_prob "
+    "mask_channel_selection mask_feature_length mask_feature_min_masks "
+    "mask_feature_prob mask_time_length mask_time_min_masks "
+    "mask_time_min_space mask_time_other mask_time_prob "
+    "mask_time_selection no_mask_channel_overlap no_mask_time_overlap "
+    "num_adapter_layers num_codevector_groups num_codevectors_per_group "
+    "num_feat_extract_layers num_negatives output_hidden_size "
+    "proj_codevector_dim tdnn_dilation tdnn_dim tdnn_kernel "
+    "tokenizer_class use_weighted_layer_sum xvector_output_dim";
+
 std::vector<ClassKeys> keysOfEncoders() {
   return {
       {"albert",
@@ -131,22 +150,7 @@ std::vector<ClassKeys> keysOfEncoders() {
        "num_conv_pos_embeddings=128 num_conv_pos_embedding_groups=16 "
        "do_stable_layer_norm=false add_adapter=false adapter_attn_dim "
        "conv_pos_batch_norm=false feat_proj_layer_norm=true",
-       "activation_dropout adapter_kernel_size adapter_stride "
-       "apply_spec_augment attention_dropout classifier_proj_size "
-       "codevector_dim contrastive_logits_temperature ctc_loss_reduction "
-       "ctc_zero_infinity diversity_loss_weight feat_extract_dropout "
-       "feat_proj_dropout feat_quantizer_dropout final_dropout "
-       "freeze_feat_extract_train gradient_checkpointing hidden_dropout "
-       "hidden_dropout_prob layerdrop mask_channel_length "
-       "mask_channel_min_space mask_channel_other mask_channel_prob "
-       "mask_channel_selection mask_feature_length mask_feature_min_masks "
-       "mask_feature_prob mask_time_length mask_time_min_masks "
-       "mask_time_min_space mask_time_other mask_time_prob "
-       "mask_time_selection no_mask_channel_overlap no_mask_time_overlap "
-       "num_adapter_layers num_codevector_groups num_codevectors_per_group "
-       "num_feat_extract_layers num_negatives output_hidden_size "
-       "proj_codevector_dim tdnn_dilation tdnn_dim tdnn_kernel "
-       "tokenizer_class use_weighted_layer_sum xvector_output_dim"},
+       kOfWaves},
       {"jina_embeddings_v3",
        "hidden_size=1024 num_attention_heads=16 num_hidden_layers=24 "
        "intermediate_size=4096 layer_norm_eps=1e-05 hidden_act=gelu "
@@ -294,22 +298,7 @@ std::vector<ClassKeys> keysOfEncoders() {
        "num_conv_pos_embeddings=128 num_conv_pos_embedding_groups=16 "
        "do_stable_layer_norm=false add_adapter=false adapter_attn_dim "
        "conv_pos_batch_norm=false",
-       "activation_dropout adapter_kernel_size adapter_stride "
-       "apply_spec_augment attention_dropout classifier_proj_size "
-       "codevector_dim contrastive_logits_temperature ctc_loss_reduction "
-       "ctc_zero_infinity diversity_loss_weight feat_extract_dropout "
-       "feat_proj_dropout feat_quantizer_dropout final_dropout "
-       "freeze_feat_extract_train gradient_checkpointing hidden_dropout "
-       "hidden_dropout_prob layerdrop mask_channel_length "
-       "mask_channel_min_space mask_channel_other mask_channel_prob "
-       "mask_channel_selection mask_feature_length mask_feature_min_masks "
-       "mask_feature_prob mask_time_length mask_time_min_masks "
-       "mask_time_min_space mask_time_other mask_time_prob "
-       "mask_time_selection no_mask_channel_overlap no_mask_time_overlap "
-       "num_adapter_layers num_codevector_groups num_codevectors_per_group "
-       "num_feat_extract_layers num_negatives output_hidden_size "
-       "proj_codevector_dim tdnn_dilation tdnn_dim tdnn_kernel "
-       "tokenizer_class use_weighted_layer_sum xvector_output_dim"},
+       kOfWaves},
       {"whisper",
        "d_model=384 hidden_size vocab_size=51865 num_mel_bins=80 "
        "max_source_positions=1500 max_target_positions=448 encoder_layers=4 "

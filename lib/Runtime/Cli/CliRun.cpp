@@ -55,29 +55,12 @@ static std::string namesIn(const SafetensorsFile &file) {
   return names.empty() ? "nothing" : names;
 }
 
-/// Memory for every output, bound to the invocation.
-static bool bindOutputs(Invocation &invocation, std::vector<Buffer> &buffers,
-                        Error &error) {
-  buffers = std::vector<Buffer>(invocation.outputs().size());
-  for (unsigned i = 0; i < buffers.size(); ++i) {
-    const TensorDecl &decl = invocation.outputs()[i];
-    uint64_t bytes = 0;
-    if (!byteSize(decl.shape, dtypeBytes(decl.dtype), bytes) ||
-        !buffers[i].reserve(bytes))
-      return error.set(ExitResourceLimit, "no memory for output '" + decl.name +
-                                              "' of shape " +
-                                              formatShape(decl.shape));
-    invocation.setOutput(i, buffers[i].data());
-  }
-  return true;
-}
-
 static bool runToPictures(CompiledModel &model, Invocation &invocation,
                           const RunOptions &options,
                           const SafetensorsFile &file, const Messages &messages,
                           Error &error) {
   std::vector<Buffer> buffers;
-  if (!bindOutputs(invocation, buffers, error) || !invocation.run(error))
+  if (!invocation.bindOutputs(buffers, error) || !invocation.run(error))
     return false;
   std::vector<const void *> data;
   for (const Buffer &buffer : buffers)
@@ -99,7 +82,7 @@ static bool runToNpy(Invocation &invocation, const RunOptions &options,
                           names + "); write them as .safetensors");
   }
   std::vector<Buffer> buffers;
-  return bindOutputs(invocation, buffers, error) && invocation.run(error) &&
+  return invocation.bindOutputs(buffers, error) && invocation.run(error) &&
          writeNpy(options.outputs, outputs[0], buffers[0].data(), error);
 }
 
@@ -253,7 +236,7 @@ bool executeRun(CompiledModel &model, const RunOptions &options,
   std::string reason;
   std::vector<Buffer> buffers;
   if (model.group() > 0)
-    return bindOutputs(invocation, buffers, error) && invocation.run(error) &&
+    return invocation.bindOutputs(buffers, error) && invocation.run(error) &&
            putTogether(model, invocation, rows, buffers, writer, error);
   std::vector<TensorDecl> whole = invocation.outputs();
   for (TensorDecl &decl : whole)

@@ -299,6 +299,7 @@ private:
   bool good = true;
   int depth = 0;
 };
+template <typename Dims> Formula(std::string_view, Dims) -> Formula<Dims>;
 } // namespace
 
 bool Invocation::shapeOf(const ArgInfo &arg, std::vector<int64_t> &shape,
@@ -540,6 +541,21 @@ void Invocation::setOutput(unsigned i, void *data) {
   slot.shape = outputDecls[i].shape;
   describe(slot, data);
   slot.bound = true;
+}
+
+bool Invocation::bindOutputs(std::vector<Buffer> &buffers, Error &error) {
+  buffers = std::vector<Buffer>(outputDecls.size());
+  for (unsigned i = 0; i < buffers.size(); ++i) {
+    const TensorDecl &decl = outputDecls[i];
+    uint64_t bytes = 0;
+    if (!byteSize(decl.shape, dtypeBytes(decl.dtype), bytes) ||
+        !buffers[i].reserve(bytes))
+      return error.set(ExitResourceLimit, "no memory for output '" + decl.name +
+                                              "' of shape " +
+                                              formatShape(decl.shape));
+    setOutput(i, buffers[i].data());
+  }
+  return true;
 }
 
 bool Invocation::run(Error &error) {

@@ -127,17 +127,9 @@ bool spellSound(CompiledModel &model, const GenerateOptions &options,
   if (!invocation.bindInput(input, error) ||
       !invocation.resolve(/*past=*/0, "", error))
     return false;
-  std::vector<Buffer> buffers(invocation.outputs().size());
-  for (unsigned i = 0; i < buffers.size(); ++i) {
-    const TensorDecl &decl = invocation.outputs()[i];
-    uint64_t bytes = 0;
-    if (!byteSize(decl.shape, dtypeBytes(decl.dtype), bytes) ||
-        !buffers[i].reserve(bytes))
-      return error.set(ExitResourceLimit, "no memory for output '" + decl.name +
-                                              "' of shape " +
-                                              formatShape(decl.shape));
-    invocation.setOutput(i, buffers[i].data());
-  }
+  std::vector<Buffer> buffers;
+  if (!invocation.bindOutputs(buffers, error))
+    return false;
   const std::vector<int64_t> shape = invocation.outputs()[number].shape;
   if (!invocation.run(error))
     return false;
