@@ -288,6 +288,15 @@ void Counter::countLinear(const Linear &linear, int64_t width) {
 }
 
 void Counter::countConv(const Conv &conv) {
+  if (conv.transposed) {
+    double each = static_cast<double>(conv.kernel[0] * conv.out);
+    addFlops("projection",
+             2 * tokens() * static_cast<double>(conv.channels) * each);
+    alive(tokens() * (static_cast<double>(conv.channels) + each));
+    spatial[0] *= static_cast<double>(conv.stride[0]);
+    here.tokens = spatial[0];
+    return;
+  }
   double columns = static_cast<double>(conv.channels / conv.groups), places = 1;
   for (size_t i = 0; i < conv.kernel.size(); ++i) {
     double room = spatial[i] + 2 * static_cast<double>(conv.padding[i]) -

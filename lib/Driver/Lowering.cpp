@@ -394,6 +394,7 @@ bool Lowering::import(Entries entries) {
   if (entries == Entries::Forward && module->lookupSymbol("forward")) {
     dropEntry("encode");
     dropEntry("decode");
+    dropEntry("sound");
   }
   if (options.stagesDir.empty())
     return true;
@@ -467,6 +468,8 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
                                    value.getValueAsDouble());
   if (auto audio = module->getAttrOfType<mlir::StringAttr>("attune.audio"))
     info.audioJson = audio.str();
+  if (auto codes = module->getAttrOfType<mlir::StringAttr>("attune.codes"))
+    info.codesJson = codes.str();
   if (!source.folder.empty() && !readPooling(source.folder, info, report))
     return std::nullopt;
   info.imagesJson = source.imagesJson;

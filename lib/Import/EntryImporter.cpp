@@ -34,12 +34,20 @@ static std::string rootInput(const spec::Model &model, size_t number) {
   return name;
 }
 
+/// Whether a stream makes samples of codes, which no other entry does.
+static bool isSound(const spec::Model &model, const spec::Stream &stream) {
+  return model.codes && !model.codes->sound.empty() &&
+         stream.name == model.codes->sound;
+}
+
 EntryImporter::EntryImporter(ModuleImport &shared, EntryKind kind)
     : shared(shared), model(shared.model), diags(shared.diags), kind(kind),
       decode(kind == EntryKind::Decode || kind == EntryKind::DecodeAll ||
              kind == EntryKind::DecodeBatch),
       builder(shared.module.getContext()) {
   for (size_t i = 0; i < model.streams.size(); ++i) {
+    if (isSound(model, model.streams[i]) != (kind == EntryKind::Sound))
+      continue;
     std::string prefix = rootInput(model, i);
     std::string root = prefix;
     StringRef before = prefix;

@@ -84,6 +84,7 @@ enum class EntryKind {
   DecodeAll, ///< the same with the logits of all new tokens
   /// A token for each sequence, whose numbers of cached ones differ.
   DecodeBatch,
+  Sound, ///< samples of the codes that were written, no other stream
 };
 
 /// Builds one entry and the functions of the repeated layers it calls.
@@ -165,6 +166,8 @@ private:
   mlir::LogicalResult importMerge(size_t number);
   mlir::Value interpolated(const spec::Positions &op, mlir::Location at,
                            mlir::Value table);
+  mlir::Value channelsOf(mlir::Location at, mlir::Value tokens, int64_t first,
+                         int64_t count);
   mlir::Value sinusoids(const spec::Positions &op, mlir::Location at,
                         mlir::Value positions, mlir::Value addend,
                         int64_t channels);
@@ -177,7 +180,8 @@ private:
   mlir::LogicalResult importConv(size_t number);
   mlir::Value asOneChannel(mlir::Location at, mlir::Value input);
   mlir::Value paddedPlaces(mlir::Location at, mlir::Value input, int64_t before,
-                           int64_t behind);
+                           int64_t behind, bool mirrors);
+  mlir::LogicalResult importTransposed(size_t number);
   mlir::Value convInput(mlir::Location at, const spec::Conv &op,
                         std::vector<int64_t> &padding);
   mlir::Value countShown(mlir::Location at, mlir::Value mask);

@@ -97,12 +97,33 @@ Value EntryImporter::sinusoids(const spec::Positions &op, Location at,
   Sinusoid convention = Sinusoid::Interleaved;
   if (op.layout == spec::SinusoidLayout::Blocks)
     convention = Sinusoid::Blocks;
-  else if (op.layout == spec::SinusoidLayout::Tensor2Tensor)
+  else if (op.layout != spec::SinusoidLayout::Interleaved)
     convention = Sinusoid::Tensor2Tensor;
-  return SinusoidalOp::create(
-      builder, at, withChannels(typeOf(state.value), width), positions, addend,
+  bool swapped = op.layout == spec::SinusoidLayout::CosinesFirst;
+  Value table = SinusoidalOp::create(
+      builder, at, withChannels(typeOf(state.value), width), positions,
+      swapped ? Value() : addend,
       SinusoidAttr::get(builder.getContext(), convention),
       builder.getF64FloatAttr(10000.0));
+  if (!swapped)
+    return table;
+  Value halves[] = {channelsOf(at, table, width / 2, width / 2),
+                    channelsOf(at, table, 0, width / 2)};
+  table = joinChannels(builder, at, halves);
+  return addend ? arith::AddFOp::create(builder, at, table, addend) : table;
+}
+
+/// `count` channels of tokens from `first` on.
+Value EntryImporter::channelsOf(Location at, Value tokens, int64_t first,
+                                int64_t count) {
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, at, tokens);
+  OpFoldResult zero = builder.getIndexAttr(0);
+  SmallVector<OpFoldResult> offsets = {zero, zero, builder.getIndexAttr(first)};
+  sizes[2] = builder.getIndexAttr(count);
+  SmallVector<OpFoldResult> strides(3, builder.getIndexAttr(1));
+  return tensor::ExtractSliceOp::create(builder, at,
+                                        withChannels(typeOf(tokens), count),
+                                        tokens, offsets, sizes, strides);
 }
 
 //===----------------------------------------------------------------------===//

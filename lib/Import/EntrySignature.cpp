@@ -198,12 +198,16 @@ void EntryImporter::addInput(const spec::TensorSpec &input) {
     bool last = &of == &streams.back();
     isMask |= input.name == of.maskName;
     isPositions |= input.name == of.positionsName;
-    bool built = kind == EntryKind::Forward || decode == last;
+    bool built = kind == EntryKind::Forward || kind == EntryKind::Sound ||
+                 decode == last;
     isRead |= built && reads(of, input.name);
     // Steps get what encoding is given.
     isRead |= kind == EntryKind::Encode && last && formsRead(of, input.name);
     isMemory |= !last && input.name == of.maskName;
   }
+  // Codes that samples are made of are no part of what writes them.
+  if (model.codes && !decode && kind != EntryKind::Encode && !isRead)
+    return;
   // A step sees its whole cache, and what the mask of other streams lets it.
   if (decode ? isMask && !isMemory : kind == EntryKind::Encode && !isRead)
     return;
@@ -270,8 +274,10 @@ LogicalResult EntryImporter::collectArguments() {
 /// is no part of models with several entries.
 bool EntryImporter::reads(const StreamState &of,
                           const std::string &input) const {
-  if (kind == EntryKind::Forward || input == of.spec.input ||
-      input == of.maskName || input == of.positionsName)
+  bool readsAny = kind == EntryKind::Forward &&
+                  (!model.codes || model.codes->sound.empty());
+  if (readsAny || input == of.spec.input || input == of.maskName ||
+      input == of.positionsName)
     return true;
   for (const spec::Layer &layer : of.spec.layers)
     if (const auto *op = std::get_if<spec::Embedding>(&layer.op))
@@ -588,6 +594,7 @@ LogicalResult EntryImporter::createFunction() {
                      : kind == EntryKind::DecodeBatch ? "decode_batch"
                      : decode                         ? "decode"
                      : kind == EntryKind::Encode      ? "encode"
+                     : kind == EntryKind::Sound       ? "sound"
                                                       : "forward";
   function = func::FuncOp::create(builder, at, name,
                                   builder.getFunctionType(types, {}));
@@ -685,6 +692,8 @@ LogicalResult EntryImporter::finish() {
                   {caches[{n, role.repeatsOf}][role.slot], argument->shape});
       }
     }
+  } else if (kind == EntryKind::Sound) {
+    addResult("output", "samples", stream->result);
   } else {
     for (const spec::Output &output : model.outputs) {
       if (output.layer == "hidden_states") {

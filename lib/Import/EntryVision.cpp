@@ -328,6 +328,8 @@ static std::string placesOf(const std::string &before, const spec::Conv &op) {
 LogicalResult EntryImporter::importConv(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   const auto &op = std::get<spec::Conv>(layer.op);
+  if (op.transposed)
+    return importTransposed(number);
   Location at = loc(layer.location);
   size_t dims = op.kernel.size();
   if (stream->mask && dims != 1) {

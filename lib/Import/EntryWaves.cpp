@@ -32,18 +32,34 @@ Value EntryImporter::asOneChannel(Location at, Value input) {
       sizes);
 }
 
-/// Zeros before and behind the places of [batch, places, channels].
+/// Zeros before and behind the places of [batch, places, channels], or with
+/// `mirrors` the places themselves, mirrored at the first and the last. Where
+/// there are too few of them, zeros follow before they are mirrored.
 Value EntryImporter::paddedPlaces(Location at, Value input, int64_t before,
-                                  int64_t behind) {
+                                  int64_t behind, bool mirrors) {
   Value places = builder.createOrFold<tensor::DimOp>(at, input, index(1));
   Value all =
       arith::AddIOp::create(builder, at, places, index(before + behind));
   Value batch = builder.createOrFold<tensor::DimOp>(at, input, index(0));
-  Value start = index(before), first = index(0);
+  Value start = index(before), first = index(0), turn;
+  if (mirrors) {
+    Value least = index(std::max(before, behind) + 1);
+    Value most = arith::MaxSIOp::create(builder, at, places, least);
+    turn = arith::SubIOp::create(
+        builder, at, arith::AddIOp::create(builder, at, most, most), index(2));
+  }
   return generate(
       at, {batch, all}, typeOf(input).getDimSize(2),
       [&](OpBuilder &b, ValueRange i) -> Value {
         Value place = arith::SubIOp::create(b, at, i[1], start);
+        if (mirrors) {
+          // Of a place, its mirror image before the first and that behind the
+          // last, the one that is nearest to all of them.
+          Value ahead = arith::SubIOp::create(b, at, start, i[1]);
+          place = arith::MaxSIOp::create(b, at, place, ahead);
+          Value back = arith::SubIOp::create(b, at, turn, place);
+          place = arith::MinSIOp::create(b, at, place, back);
+        }
         // Before the first place this is a very large number.
         Value there = arith::CmpIOp::create(b, at, arith::CmpIPredicate::ult,
                                             place, places);
@@ -69,11 +85,90 @@ Value EntryImporter::convInput(Location at, const spec::Conv &op,
   // Behind its end a sequence is as if there were nothing else.
   if (stream->mask && padding[0] != 0 && !op.channelsFirst)
     input = showTokens(builder, at, input, stream->mask);
-  if (op.same && op.kernel[0] % 2 == 0 && !op.channelsFirst) {
-    input = paddedPlaces(at, input, padding[0], padding[0] - 1);
+  if (op.same && !op.channelsFirst && op.kernel[0] > 1 &&
+      (op.kernel[0] % 2 == 0 || op.reflect)) {
+    input = paddedPlaces(at, input, padding[0], op.kernel[0] - 1 - padding[0],
+                         op.reflect);
     padding[0] = 0;
   }
   return input;
+}
+
+/// Each place gives a row for each place of the kernel, and each of the result
+/// is the sum of what falls on it.
+LogicalResult EntryImporter::importTransposed(size_t number) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  const auto &op = std::get<spec::Conv>(layer.op);
+  Location at = loc(layer.location);
+  if (stream->mask) {
+    diags.error(layer.location, "the places of a transposed convolution are in "
+                                "no attention mask");
+    return failure();
+  }
+  int64_t kernel = op.kernel[0], stride = op.stride[0];
+  Value matrix = roleOf(number, "weight", kernel * op.out, op.channels);
+  Value bias = op.bias ? roleOf(number, "bias", op.out, 0) : Value();
+  if (!matrix || (op.bias && !bias))
+    return failure();
+  LayerScope scope;
+  spec::Linear linear;
+  linear.out = kernel * op.out;
+  Value rows = LayerImporter(builder, shared.weights, layer,
+                             stream->symbols[number], scope, diags)
+                   .linear(linear, state.value, matrix);
+  if (!rows)
+    return failure();
+  Value batch = builder.createOrFold<tensor::DimOp>(at, rows, index(0));
+  Value places = builder.createOrFold<tensor::DimOp>(at, rows, index(1));
+  Value all = arith::MulIOp::create(builder, at, places, index(stride));
+  int64_t cut = kernel - stride;
+  Value ahead = index(cut - cut / 2), step = index(stride),
+        width = index(op.out), none = index(0);
+  SmallVector<Value> taps;
+  for (int64_t tap = 0; tap < kernel / stride; ++tap)
+    taps.push_back(index(tap));
+  state.value = generate(
+      at, {batch, all}, op.out, [&](OpBuilder &b, ValueRange i) -> Value {
+        Value place = arith::AddIOp::create(b, at, i[1], ahead);
+        Value newest = arith::DivUIOp::create(b, at, place, step);
+        Value phase = arith::RemUIOp::create(b, at, place, step);
+        Value zero = arith::ConstantOp::create(b, at, b.getF32FloatAttr(0));
+        Value sum = zero;
+        if (bias) {
+          sum = tensor::ExtractOp::create(b, at, bias, i[2]);
+          if (!sum.getType().isF32())
+            sum = arith::ExtFOp::create(b, at, b.getF32Type(), sum);
+        }
+        for (Value tap : taps) {
+          Value from = arith::SubIOp::create(b, at, newest, tap);
+          // Before the first place this is a very large number.
+          Value there = arith::CmpIOp::create(b, at, arith::CmpIPredicate::ult,
+                                              from, places);
+          from = arith::SelectOp::create(b, at, there, from, none);
+          Value part = arith::AddIOp::create(
+              b, at, phase, arith::MulIOp::create(b, at, tap, step));
+          Value channel = arith::AddIOp::create(
+              b, at, i[2], arith::MulIOp::create(b, at, part, width));
+          Value x = tensor::ExtractOp::create(b, at, rows,
+                                              ValueRange{i[0], from, channel});
+          x = arith::SelectOp::create(b, at, there, x, zero);
+          sum = arith::AddFOp::create(b, at, sum, x);
+        }
+        return sum;
+      });
+  if (op.activation != spec::Activation::Identity)
+    state.value = ActivationOp::create(builder, at, state.value,
+                                       toActivation(op.activation));
+  spec::Dim &count = state.shape[1];
+  if (count.size >= 0)
+    count.size *= stride;
+  else
+    count.symbol = "(" + count.symbol + ")*" + std::to_string(stride);
+  state.shape[2] = {op.out, ""};
+  state.places = {count};
+  state.height = state.width = Value();
+  state.before = 0;
+  return success();
 }
 
 /// How many places of each sequence a mask shows, [batch].

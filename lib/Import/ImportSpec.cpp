@@ -29,7 +29,12 @@ bool attune::canDecode(const spec::Model &model) {
   const auto *table = std::get_if<spec::Embedding>(&stream.layers.front().op);
   const spec::Layer &last = stream.layers.back();
   const auto *head = std::get_if<spec::Linear>(&last.op);
-  if (!table || !head || head->out != table->vocab || last.repeat != 1)
+  if (!table || !head || last.repeat != 1)
+    return false;
+  // Of several codebooks each has scores of its own.
+  int64_t books = model.codes ? int64_t(model.codes->inputs.size()) : 1;
+  if (books == 1 ? head->out != table->vocab
+                 : head->out % books != 0 || head->out / books > table->vocab)
     return false;
   for (const spec::Layer &layer : stream.layers) {
     // Later tokens change the backward direction's states, and the steps of a
@@ -179,6 +184,8 @@ static void describe(ModuleOp module, const spec::Model &model) {
     module->setAttr("attune.sampling", b.getDictionaryAttr(sampling));
   if (model.audio)
     module->setAttr("attune.audio", b.getStringAttr(print(*model.audio)));
+  if (model.codes)
+    module->setAttr("attune.codes", b.getStringAttr(print(*model.codes)));
 }
 
 /// Whether all that a step keeps belongs to single tokens, so that the last
@@ -216,6 +223,8 @@ static std::string findSharedLength(const spec::Attention &attention) {
 std::string attune::whyDecodesAlone(const spec::Model &model) {
   if (!canDecode(model))
     return "it does not generate";
+  if (model.codes)
+    return "it writes several codes at a time";
   if (model.streams.size() > 1)
     return "it has an encoder, whose results differ from text to text";
   const spec::Stream &stream = model.streams.front();
@@ -270,6 +279,9 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
                          weights, storage, makeSymbols(model),
                          equal,   diags,   {}};
   if (failed(EntryImporter(shared, EntryKind::Forward).run()))
+    return {};
+  if (options.decode && model.codes && !model.codes->sound.empty() &&
+      failed(EntryImporter(shared, EntryKind::Sound).run()))
     return {};
   if (options.decode && canDecode(model)) {
     if (model.streams.size() > 1 &&

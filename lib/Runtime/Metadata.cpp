@@ -142,6 +142,9 @@ public:
     if (const JsonValue *audio = root.find("audio"))
       if (!readAudio(*audio))
         return false;
+    if (const JsonValue *codes = root.find("codes"))
+      if (!readCodes(*codes))
+        return false;
     const JsonValue *entries = root.find("entries");
     size_t variants = info.variants.empty() ? 1 : info.variants.size();
     if (!entries || !entries->isArray() ||
@@ -321,6 +324,19 @@ private:
     if (!isSize(audio.rate) || !isSize(audio.window) || !isSize(audio.hop) ||
         !isSize(audio.timestampFrames) || audio.input.empty())
       return fail("audio", "a rate, a window and a hop", value);
+    return true;
+  }
+
+  bool readCodes(const JsonValue &value) {
+    CodesInfo &codes = info.codes;
+    if (!value.isObject() || !texts(value, "inputs", codes.inputs) ||
+        !integer(value, "pad", codes.pad, true) ||
+        !integer(value, "rate", codes.rate, false))
+      return fail("codes", "inputs and what stands for no code", value);
+    if (const JsonValue *guidance = value.find("guidance"))
+      codes.guidance = guidance->real;
+    if (codes.inputs.size() < 2 || !(codes.guidance >= 1) || codes.pad < 0)
+      return fail("codes", "two inputs or more and a guidance from 1", value);
     return true;
   }
 

@@ -578,9 +578,10 @@ static Json print(const Conv &conv) {
   json["out"] = conv.out;
   sizes("kernel", conv.kernel);
   sizes("stride", conv.stride);
-  if (conv.same)
-    json["same"] = true;
-  else
+  flag(json, "same", conv.same);
+  flag(json, "reflect", conv.reflect);
+  flag(json, "transposed", conv.transposed);
+  if (!conv.same && !conv.transposed)
     sizes("padding", conv.padding);
   if (conv.groups != 1)
     json["groups"] = conv.groups;

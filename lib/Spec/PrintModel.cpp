@@ -119,6 +119,21 @@ static Json toJson(const Audio &audio) {
 
 std::string print(const Audio &audio) { return toJson(audio).dump(); }
 
+static Json toJson(const Codes &codes) {
+  Json json = Json::object();
+  json["inputs"] = codes.inputs;
+  json["pad"] = codes.pad;
+  if (codes.guidance != 1)
+    json["guidance"] = codes.guidance;
+  if (!codes.sound.empty()) {
+    json["sound"] = codes.sound;
+    json["rate"] = codes.rate;
+  }
+  return json;
+}
+
+std::string print(const Codes &codes) { return toJson(codes).dump(); }
+
 std::string print(const Model &model) {
   Json json = Json::object();
   json["attune"] = 1;
@@ -156,6 +171,8 @@ std::string print(const Model &model) {
     json["generation"] = std::move(generation);
   if (model.audio)
     json["audio"] = toJson(*model.audio);
+  if (model.codes)
+    json["codes"] = toJson(*model.codes);
   return writeJson(json);
 }
 

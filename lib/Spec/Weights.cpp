@@ -447,7 +447,13 @@ std::vector<WeightRole> weightRoles(const Layer &layer) {
     int64_t columns = op->channels / op->groups;
     for (int64_t size : op->kernel)
       columns *= size;
-    list.projection("", op->out, columns, op->bias);
+    if (op->transposed) {
+      list.roles.push_back({"weight", op->kernel[0] * op->out, op->channels});
+      if (op->bias)
+        list.roles.push_back({"bias", op->out, 0});
+    } else {
+      list.projection("", op->out, columns, op->bias);
+    }
   } else if (std::holds_alternative<BatchNorm>(layer.op)) {
     for (const char *role : {"weight", "bias", "mean", "variance"})
       list.roles.push_back({role, width, 0});

@@ -223,6 +223,8 @@ const char *stringify(SinusoidLayout layout) {
     return "blocks";
   case SinusoidLayout::Tensor2Tensor:
     return "tensor2tensor";
+  case SinusoidLayout::CosinesFirst:
+    return "cosines_first";
   }
   return "";
 }

@@ -93,9 +93,12 @@ struct GenerateOptions {
   std::string audio;               ///< a file with speech, to be written down
   std::string language, task;      ///< of its text; empty: as the model says
   bool timestamps = false;         ///< say when it was said
-  int64_t maxNewTokens = -1;       ///< -1: to the end of the context
-  int64_t maxLength = -1; ///< with the prompt; where maxNewTokens is -1
-  int64_t beams = 1;      ///< more: beam search
+  /// Files for the sound that a model makes of the prompt, and for its codes.
+  std::string audioOut, codesOut;
+  double guidance = -1;      ///< of that sound; -1: as the model says
+  int64_t maxNewTokens = -1; ///< -1: to the end of the context
+  int64_t maxLength = -1;    ///< with the prompt; where maxNewTokens is -1
+  int64_t beams = 1;         ///< more: beam search
   bool ignoreEos = false;
   /// Tokens that end a text beside those that the model names.
   std::vector<int64_t> moreEnds;

@@ -292,8 +292,9 @@ public:
   bool encode(const std::vector<InputTensor> &inputs, Error &error);
   bool hasEncoder() const { return encoder != nullptr; }
 
-  /// Appends `count` ids to each row (`ids` is [batch, count]) and computes the
-  /// logits of the last position: a prompt at first, then a token at a time.
+  /// Appends `count` ids to each row (`ids` is [batch, count], of a model with
+  /// codebooks [codebooks, batch, count]) and computes the logits of the last
+  /// position: a prompt at first, then a token at a time.
   bool step(const int64_t *ids, int64_t count, Error &error);
   /// Whether stepAll() and rewind() are possible: a model on the CPU, compiled
   /// with the entry `decode_all`, in one row.
@@ -454,8 +455,11 @@ private:
   Buffer logitsCopy; ///< of the last step, if `copied`
   bool copied = false;
   Buffer candidateIdsBuffer, candidateLogitsBuffer;
-  ModelMemory spare; ///< as large as the largest cache's layer
-  std::string idsName;
+  ModelMemory spare;                 ///< as large as the largest cache's layer
+  std::vector<std::string> idsNames; ///< one, or one a codebook
+  int64_t rowsOfIds() const {
+    return batch * static_cast<int64_t>(idsNames.size());
+  }
   int64_t adapterNumber;
   std::vector<int64_t> adapterOfRows;
   /// Ids that each row has appended, kept while the model may want them again

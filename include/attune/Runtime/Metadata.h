@@ -150,6 +150,17 @@ struct AudioInfo {
   bool normalise = false; ///< a mean of 0 and a variance of 1
 };
 
+/// How the model writes a frame of sound in one step, a code of each codebook;
+/// the metadata's "codes".
+struct CodesInfo {
+  std::vector<std::string> inputs; ///< one a codebook; empty: it writes ids
+  int64_t pad = 0;                 ///< stands where a codebook has no code
+  double guidance = 1;             ///< of the text; 1: none
+  int64_t rate = 0; ///< samples a second that the entry `sound` makes
+
+  int64_t books() const { return static_cast<int64_t>(inputs.size()); }
+};
+
 struct ModelInfo {
   std::string name;
   std::vector<EntryInfo> entries;
@@ -195,6 +206,7 @@ struct ModelInfo {
   JsonValue images;                ///< the preprocessor_config.json; null: none
   JsonValue inspect;
   AudioInfo audio;
+  CodesInfo codes;
 
   const EntryInfo *find(std::string_view entry) const;
   /// The number of an adapter.

@@ -10,6 +10,7 @@
 
 #include "attune/Spec/Alternating.h"
 #include "attune/Spec/Audio.h"
+#include "attune/Spec/Codes.h"
 #include "attune/Spec/Latent.h"
 #include "attune/Spec/Places.h"
 #include "attune/Spec/RecurrentLayers.h"
@@ -402,7 +403,7 @@ struct Embedding {
   std::string input; ///< graph input with the ids; default the stream's
 };
 enum class PositionKind { Learned, Sinusoidal };
-enum class SinusoidLayout { Interleaved, Blocks, Tensor2Tensor };
+enum class SinusoidLayout { Interleaved, Blocks, Tensor2Tensor, CosinesFirst };
 /// The source of token positions: an input (position_ids), the place in the
 /// stream, or how many ids up to the token are not `pad`, which itself is at 0
 /// (RoBERTa).
@@ -478,6 +479,13 @@ struct Conv {
   /// One dimension, stride 1: as many places as before, padded by half of the
   /// kernel, behind by one less if it is even.
   bool same = false;
+  /// With `same`: padding mirrors the places instead of being zeros.
+  bool reflect = false;
+  /// One dimension, a kernel of whole strides: the transposed convolution, of
+  /// whose places stride times as many as before are kept, the others cut off
+  /// by halves, behind by one less if they are odd. Role "weight" is
+  /// [kernel * out, channels].
+  bool transposed = false;
   bool bias = true;
   Activation activation = Activation::Identity;
 };
@@ -674,6 +682,7 @@ struct Model {
   int64_t context = 0; ///< longest sequence; 0: unlimited
   Generation generation;
   std::optional<Audio> audio; ///< none: it hears nothing
+  std::optional<Codes> codes; ///< none: it writes one id at a time
   std::shared_ptr<const SourceFile> file;
 };
 

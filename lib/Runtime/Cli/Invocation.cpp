@@ -230,7 +230,7 @@ bool Invocation::bindCache(unsigned i, void *data, Error &error) {
 }
 
 namespace {
-/// A size that follows from others, "(samples-10)/5+1".
+/// A size that follows from others, "(samples-10)/5+1" or "(frames)*8".
 template <typename Dims> class Formula {
 public:
   /// `dim` gives the size of a name, or less than 0.
@@ -261,7 +261,7 @@ private:
               !__builtin_add_overflow(result, text[0] - '0', &result);
     return result;
   }
-  /// A name, or a sum in parentheses that is divided.
+  /// A name, or a sum in parentheses that is divided or multiplied.
   int64_t first() {
     if (take('(')) {
       if (++depth > 100) {
@@ -270,7 +270,13 @@ private:
       }
       int64_t inner = sum();
       --depth;
-      good &= take(')') && take('/');
+      good &= take(')');
+      if (take('*')) {
+        int64_t times = number();
+        good &= inner >= 0 && !__builtin_mul_overflow(inner, times, &inner);
+        return inner;
+      }
+      good &= take('/');
       int64_t by = good ? number() : 1;
       good &= by > 0;
       // A kernel that has no place at all.

@@ -67,8 +67,9 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
   if (const EntryInfo *encode = model.entry("encode"))
     session->encoder.reset(new Invocation(model, *encode));
   const ArgInfo *ids = entry->findIds();
-  if (ids)
-    session->idsName = ids->name;
+  session->idsNames = model.info().codes.inputs;
+  if (ids && session->idsNames.empty())
+    session->idsNames.push_back(ids->name);
   session->inserted = entry->findInserted();
   for (const ArgInfo &arg : entry->args)
     for (size_t i = 1; arg.inserted >= 0 && i < arg.shape.size(); ++i)
@@ -139,7 +140,7 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
     }
   }
   bool ranks = session->idsOutput >= 0 && session->valuesOutput >= 0;
-  if (!ids || !hasLogits || outputs != (ranks ? 3 : 1))
+  if (session->idsNames.empty() || !hasLogits || outputs != (ranks ? 3 : 1))
     return internal("does not map ids [batch, seq] to logits [batch, V]");
   const EntryInfo *all = findAllTokens(model, *entry);
   if (all && batch == 1 && session->keepsTokens)
@@ -377,8 +378,8 @@ bool Session::step(const int64_t *ids, int64_t count, Error &error) {
     return run(ids, count, error);
   // No row is appended to what a step keeps before the step has worked.
   std::vector<std::vector<int64_t>> rows = history;
-  rows.resize(batch);
-  for (int64_t row = 0; row < batch; ++row)
+  rows.resize(rowsOfIds());
+  for (int64_t row = 0; row < rowsOfIds(); ++row)
     rows[row].insert(rows[row].end(), ids + row * count,
                      ids + (row + 1) * count);
   if (past == 0 || past + count <= beyond) {
@@ -406,12 +407,15 @@ bool Session::bind(Invocation &call, const int64_t *ids, int64_t count,
                    Error &error) {
   call.reset();
   InputTensor tensor;
-  tensor.name = idsName;
   tensor.dtype = DType::I64;
   tensor.shape = {batch, count};
-  tensor.data = ids;
-  if (!call.bindInput(tensor, error) || !bindMemory(call, error) ||
-      !bindInserted(call, error))
+  for (size_t book = 0; book < idsNames.size(); ++book) {
+    tensor.name = idsNames[book];
+    tensor.data = ids + static_cast<int64_t>(book) * batch * count;
+    if (!call.bindInput(tensor, error))
+      return false;
+  }
+  if (!bindMemory(call, error) || !bindInserted(call, error))
     return false;
   if (!bindAdapters(call, std::vector<int64_t>(batch, adapterNumber),
                     adapterOfRows, error))
@@ -439,9 +443,9 @@ bool Session::inPieces(Invocation &call, const int64_t *ids, int64_t count,
   for (int64_t done = 0; done < count;) {
     int64_t piece = countPiece(count - done);
     const int64_t *part = ids + done;
-    if (piece < count && batch > 1) {
+    if (piece < count && rowsOfIds() > 1) {
       idsOfPiece.clear();
-      for (int64_t row = 0; row < batch; ++row)
+      for (int64_t row = 0; row < rowsOfIds(); ++row)
         idsOfPiece.insert(idsOfPiece.end(), part + row * count,
                           part + row * count + piece);
       part = idsOfPiece.data();

@@ -431,6 +431,8 @@ void ModelParser::parseContext() {
 
 void ModelParser::parseGeneration() {
   auto generation = root.object("generation"), audio = root.object("audio");
+  if (auto codes = root.object("codes"); codes && !model.streams.empty())
+    model.codes = parseCodes(*codes, model);
   if ((!generation && !audio) || model.streams.empty())
     return;
   int64_t vocab = 0;

@@ -55,8 +55,10 @@ Positions LayerParser::parsePositions(const Object &object) {
                                                    : "an even width") +
                    ", it is " + std::to_string(channels));
     else if (known && channels == 2 * positions.dims &&
-             positions.layout == SinusoidLayout::Tensor2Tensor)
-      object.error("layout", "tensor2tensor needs more channels");
+             (positions.layout == SinusoidLayout::Tensor2Tensor ||
+              positions.layout == SinusoidLayout::CosinesFirst))
+      object.error("layout", std::string(stringify(positions.layout)) +
+                                 " needs more channels");
   }
   if (known && positions.concat)
     width = *width + positions.concat;

@@ -146,13 +146,30 @@ std::vector<int64_t> LayerParser::parseSizes(const Object &object,
   return sizes;
 }
 
-/// Sets the padding of a convolution that keeps the number of places.
+/// Sets the padding of a convolution that keeps the number of places, or whose
+/// places are so many times as many.
 static void keepPlaces(const Object &object, Conv &conv) {
-  if (conv.kernel.size() != 1 || conv.stride[0] != 1)
-    object.error("same", "is for one dimension and a stride of 1");
+  conv.same = object.boolean("same", false);
+  conv.transposed = object.boolean("transposed", false);
+  conv.reflect = object.boolean("reflect", false);
+  if (conv.reflect && !conv.same)
+    object.error("reflect", "belongs to 'same'");
+  const char *key = conv.same ? "same" : "transposed";
+  if (!conv.same && !conv.transposed)
+    return;
   if (object.has("padding"))
-    object.error("padding", "follows from 'same'");
-  for (size_t i = 0; i < conv.kernel.size(); ++i)
+    object.error("padding", "follows from " + quote(key));
+  if (conv.same && conv.transposed)
+    object.error("transposed", "is not for 'same'");
+  else if (conv.same && (conv.kernel.size() != 1 || conv.stride[0] != 1))
+    object.error("same", "is for one dimension and a stride of 1");
+  else if (conv.transposed &&
+           (conv.kernel.size() != 1 || conv.kernel[0] % conv.stride[0] != 0))
+    object.error("transposed",
+                 "is for one dimension and a kernel of whole strides");
+  else if (conv.transposed && object.has("groups"))
+    object.error("groups", "is not for transposed convolutions");
+  for (size_t i = 0; conv.same && i < conv.kernel.size(); ++i)
     conv.padding[i] = conv.kernel[i] / 2;
 }
 
@@ -169,9 +186,7 @@ Conv LayerParser::parseConv(const Object &object) {
   conv.activation = object.choice("activation", Activation::Identity);
   Known out = object.integer("out", std::nullopt);
   conv.out = out.value_or(0);
-  conv.same = object.boolean("same", false);
-  if (conv.same)
-    keepPlaces(object, conv);
+  keepPlaces(object, conv);
   for (size_t i = 0; i < dims; ++i)
     if (conv.padding[i] >= conv.kernel[i])
       object.error("padding", std::to_string(conv.padding[i]) +
@@ -183,6 +198,9 @@ Conv LayerParser::parseConv(const Object &object) {
   bool last = object.string("layout") == "channels_last";
   bool oneChannel = starts && dims == 1 && input->shape.size() == 2;
   conv.channelsFirst = starts && !last;
+  if ((conv.reflect || conv.transposed) && conv.channelsFirst)
+    object.error(conv.reflect ? "reflect" : "transposed",
+                 "needs channels_last");
   if (oneChannel && last)
     object.error("layout", "input " + quote(input->name) +
                                " has one channel, which is no dimension");

@@ -54,4 +54,30 @@ const ObjectType &audioType() {
   return type;
 }
 
+const ObjectType &codesType() {
+  static const ObjectType type{
+      "codes",
+      "How the last stream writes a frame of sound, one code of each codebook, "
+      "in one step. Codebook k runs k frames late.",
+      {
+          {"inputs", array(string()),
+           "inputs [batch, frames] of ids, one for each codebook; the last "
+           "layer has the scores of all codebooks, one behind the other",
+           true},
+          {"pad", integer(0), "stands where a codebook has no code", true},
+          {"guidance", number(),
+           "scores become those without a text plus so many times what the "
+           "text "
+           "changes; default 1"},
+          {"sound", string(),
+           "the stream that makes samples of codes, which it reads from inputs "
+           "of its own; it is no part of a forward pass"},
+          {"rate", integer(1000, 1000000),
+           "of 'sound': samples a second; default 32000"},
+      },
+      {},
+      {}};
+  return type;
+}
+
 } // namespace attune::spec

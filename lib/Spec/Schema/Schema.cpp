@@ -218,9 +218,11 @@ static const ObjectType &positionsType() {
           {"skip_padding", boolean(),
            "position_ids that are not given count only the tokens that "
            "attention_mask shows; default false"},
-          {"layout", choice({"interleaved", "blocks", "tensor2tensor"}),
+          {"layout",
+           choice({"interleaved", "blocks", "tensor2tensor", "cosines_first"}),
            "sinusoidal: sin and cos channel by channel, as two blocks, or as "
-           "two blocks with tensor2tensor's wavelengths; default interleaved"},
+           "two blocks with tensor2tensor's wavelengths, of which the cosines "
+           "may be first; default interleaved"},
           {"concat", integer(1),
            "channels of the vectors, which are put beside those of the stream "
            "instead of being added"},
@@ -446,6 +448,7 @@ const ObjectType &modelType() {
           {"context", integer(1), "longest sequence; default unlimited"},
           {"generation", object(generationType()), "for attune generate"},
           {"audio", object(audioType()), "for attune generate --audio"},
+          {"codes", object(codesType()), "for attune generate --audio-out"},
       },
       {"layers", "streams"},
       "way to give its layers"};
@@ -478,7 +481,7 @@ static std::vector<const ObjectType *> &allObjectTypes() {
       &layerInputsType(),  &memoryType(),       &spreadType(),
       &uniteType(),        &weightSourceType(), &layerType(),
       &inputType(),        &streamType(),       &samplingType(),
-      &generationType(),   &audioType()};
+      &generationType(),   &audioType(),        &codesType()};
   return types;
 }
 

@@ -127,6 +127,7 @@ const ObjectType &samplingType();
 const ObjectType &generationType();
 /// The table of what hearing needs (AudioSchema.cpp).
 const ObjectType &audioType();
+const ObjectType &codesType();
 
 /// Tables of recurrent layers (RecurrentSchema.cpp), parts first.
 const ObjectType &recurrentType();

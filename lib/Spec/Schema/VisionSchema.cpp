@@ -83,6 +83,12 @@ const ObjectType &convType() {
           {"same", boolean(),
            "one dimension, stride 1: as many places as before, by half of the "
            "kernel in zeros, behind by one less if it is even; default false"},
+          {"reflect", boolean(),
+           "same: the padding mirrors the places; default false"},
+          {"transposed", boolean(),
+           "one dimension, a kernel of whole strides: gives 'stride' times as "
+           "many places; the others are cut off by halves, behind by one less "
+           "if they are odd; default false"},
           {"groups", integer(1),
            "of channels, each of which makes its share of 'out'; default 1"},
           {"layout", choice({"channels_first", "channels_last"}),

@@ -202,11 +202,14 @@ TEST(Schema, EveryKeyIsTested) {
   ASSERT_FALSE(document.is_discarded());
   std::set<std::string> keys;
   collectKeys(document, keys);
-  // A sound is frames or samples, which have keys of their own.
-  std::string waves =
-      readText(ATTUNE_SPEC_DIR "/../../test/Unit/Spec/every-key-of-waves.json");
-  EXPECT_EQ(parseText(waves).text(), "");
-  collectKeys(Json::parse(waves, nullptr, false), keys);
+  // A sound is frames or samples, or made of codes, each with keys of its own.
+  for (const char *more :
+       {"every-key-of-waves.json", "every-key-of-codes.json"}) {
+    std::string sounds =
+        readText(std::string(ATTUNE_SPEC_DIR "/../../test/Unit/Spec/") + more);
+    EXPECT_EQ(parseText(sounds).text(), "");
+    collectKeys(Json::parse(sounds, nullptr, false), keys);
+  }
   for (const auto &[name, type] : schema()["$defs"].items())
     for (const auto &property : type["properties"].items())
       EXPECT_TRUE(keys.count(property.key())) << name << "/" << property.key();
