@@ -109,7 +109,8 @@ def split(x, heads):
 
 
 def turn(heads, theta=10000.0, channels=None, interleaved=False,
-         frequencies=None, factor=1.0):
+         frequencies=None, factor=1.0, first=0):
+    """`first`: the position of the first row."""
     channels = channels or len(heads[0][0])
     half = channels // 2
     frequencies = frequencies or [theta ** (-2.0 * i / channels)
@@ -117,7 +118,7 @@ def turn(heads, theta=10000.0, channels=None, interleaved=False,
     result = []
     for rows in heads:
         turned = []
-        for t, v in enumerate(rows):
+        for t, v in enumerate(rows, first):
             v = list(v)
             for i, frequency in enumerate(frequencies):
                 a, b = (2 * i, 2 * i + 1) if interleaved else (i, i + half)
@@ -129,13 +130,16 @@ def turn(heads, theta=10000.0, channels=None, interleaved=False,
     return result
 
 
-def yarn(theta, channels, factor, length, fast=32.0, slow=1.0):
-    """Frequencies and what multiplies the table, where the ends of the ramp
-    stay as they are computed."""
+def yarn(theta, channels, factor, length, fast=32.0, slow=1.0, whole=False):
+    """Frequencies and what multiplies the table. The ends of the ramp stay as
+    they are computed, or become `whole` numbers around them."""
     def pair(turns):
         return (channels * math.log(length / (turns * 2 * math.pi))
                 / (2 * math.log(theta)))
-    low, high = max(pair(fast), 0), min(pair(slow), channels - 1)
+    low, high = pair(fast), pair(slow)
+    if whole:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, channels - 1)
     frequencies = []
     for i in range(channels // 2):
         kept = 1 - min(max((i - low) / (high - low), 0), 1)

@@ -246,7 +246,7 @@ def granitemoe_shared(w, ids):
     return granitemoe(w, ids, shared=24)
 
 
-def hunyuan_moe(w, ids):
+def hunyuan_moe(w, ids, first=0):
     """Experts by softmax, whose weights sum to 1, and a shared one of the same
     width; heads are normalised after they turned."""
     config = {**BASE, "model_type": "hunyuan_v1_moe", "num_key_value_heads": 2,
@@ -258,7 +258,7 @@ def hunyuan_moe(w, ids):
         q, k, v = projections(w, at + "self_attn.", rms_norm(
             w, at + "input_layernorm", x, 1e-5), 2)
         q, k = ([rms_norm(w, f"{at}self_attn.{n}_layernorm", rows, 1e-5)
-                 for rows in turn(heads)]
+                 for rows in turn(heads, first=first)]
                 for n, heads in (("query", q), ("key", k)))
         x = plus(x, linear(w, at + "self_attn.o_proj", attend(q, k, v), WIDTH))
         normed = rms_norm(w, at + "post_attention_layernorm", x, 1e-5)

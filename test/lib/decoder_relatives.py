@@ -60,7 +60,7 @@ def grown(heads, by, length, shift=0):
              for t, row in enumerate(rows)] for rows in heads]
 
 
-def ministral3(w, ids):
+def ministral3(w, ids, first=0):
     """Queries grow with their place, here every third token."""
     config = {**BASE, "model_type": "ministral3", "num_key_value_heads": 2,
               "head_dim": DIM, "rope_parameters": {
@@ -73,7 +73,7 @@ def ministral3(w, ids):
     def attention(w, at, x, i):
         q, k, v = projections(w, at, x, 2)
         q, k = (turn(h, frequencies=frequencies) for h in (q, k))
-        return linear(w, at + "o_proj", attend(grown(q, 0.5, 3), k, v), WIDTH)
+        return linear(w, at + "o_proj", attend(grown(q, 0.5, 3, first), k, v), WIDTH)
     return config, llama_like(w, ids, 2, attention, eps=1e-5)
 
 
@@ -107,13 +107,13 @@ def llama4_experts(w, at, x, count):
     return out
 
 
-def llama4(w, ids):
-    """Chunks of four tokens where heads turn, neighbouring channels together,
-    and are then normalised; else queries that grow every third token. Every
-    second layer has experts, whose input is scaled."""
+def llama4(w, ids, first=0, chunk=16):
+    """Heads turn, neighbouring channels together, and are then normalised; every
+    third layer has queries that grow every third token instead. Every second
+    layer has experts, whose input is scaled."""
     config = {**BASE, "model_type": "llama4_text", "num_key_value_heads": 2,
               "head_dim": DIM, "num_hidden_layers": 4,
-              "no_rope_layer_interval": 3, "attention_chunk_size": 4,
+              "no_rope_layer_interval": 3, "attention_chunk_size": chunk,
               "floor_scale": 3, "attn_scale": 0.5, "intermediate_size_mlp": 40,
               "num_local_experts": 5, "interleave_moe_layer_step": 2}
     x = embed(w, "model.embed_tokens.weight", ids)
@@ -123,12 +123,17 @@ def llama4(w, ids):
             w, at + "input_layernorm", x, 1e-5), 2)
         if (i + 1) % 3:
             q, k = (unit(turn(h, 5e5, interleaved=True)) for h in (q, k))
-            y = attend(q, k, v, chunk=4)
+            y = attend(q, k, v, chunk=chunk)
         else:
-            y = attend(grown(q, 0.5, 3, 1), k, v)
+            y = attend(grown(q, 0.5, 3, 1 + first), k, v)
         x = plus(x, linear(w, at + "self_attn.o_proj", y, WIDTH))
         normed = rms_norm(w, at + "post_attention_layernorm", x, 1e-5)
         at += "feed_forward."
         x = plus(x, llama4_experts(w, at, normed, 5) if i % 2
                  else gated(w, at, normed, silu, 40))
     return config, head(w, "lm_head", rms_norm(w, "model.norm", x, 1e-5))
+
+
+def llama4_chunks(w, ids):
+    """Chunks of four tokens where heads turn."""
+    return llama4(w, ids, chunk=4)
