@@ -34,7 +34,7 @@ struct VectorLowering {
   int64_t fetchSteps = 1;
   /// How far ahead few rows fetch weights; 0: the CPU does it for them.
   int64_t streamBytes = 0;
-  /// The same for weights of 16 bits, if that is more.
+  /// The same for weights of at most 16 bits, if that is more.
   int64_t narrowStreamBytes = 0;
   /// The third level of cache is hardly faster than memory.
   bool farLevel3 = false;

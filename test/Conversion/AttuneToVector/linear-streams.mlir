@@ -37,7 +37,7 @@ func.func @one_row(%x: tensor<1x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<1x12
   return %y : tensor<1x128xf32>
 }
 
-// What only weights of 16 bits ask for: 1024 bytes ahead are 512 of them.
+// What only weights of at most 16 bits ask for: 1024 bytes ahead are 512 of them.
 // NARROW-LABEL: @one_row(
 // NARROW-NOT:     memref.prefetch
 // NARROW-LABEL: @narrow_row(
@@ -48,5 +48,18 @@ func.func @one_row(%x: tensor<1x64xf32>, %w: tensor<16x64x8xf32>) -> tensor<1x12
 // NARROW:         return
 func.func @narrow_row(%x: tensor<1x64xf32>, %w: tensor<16x64x8xf16>) -> tensor<1x128xf32> {
   %y = attune.linear %x, %w : tensor<1x64xf32>, tensor<16x64x8xf16> -> tensor<1x128xf32>
+  return %y : tensor<1x128xf32>
+}
+
+// Bytes of a quantized matrix, four columns of eight rows a turn.
+// NARROW-LABEL: @row_of_bytes(
+// NARROW:         %[[DONE:.+]] = arith.muli %{{.+}}, %c32
+// NARROW:         %[[AT:.+]] = arith.addi %[[DONE]], %c1024
+// NARROW:         memref.prefetch %{{.+}}[%{{.+}}, %[[AT]]], read, locality<2>
+// NARROW-NOT:     memref.prefetch
+// NARROW:         return
+func.func @row_of_bytes(%q: tensor<1x64xi8>, %s: tensor<1x2xf32>, %n: tensor<1x2xi32>, %w: tensor<16x16x32xi8>, %t: tensor<16x2x8xf32>) -> tensor<1x128xf32> {
+  %y = attune.quantized_linear %q scales %s sums %n, %w scales %t
+    : (tensor<1x64xi8>, tensor<1x2xf32>, tensor<1x2xi32>), (tensor<16x16x32xi8>, tensor<16x2x8xf32>) -> tensor<1x128xf32>
   return %y : tensor<1x128xf32>
 }

@@ -62,10 +62,12 @@ TEST(TargetDescription, FetchingNear) {
   EXPECT_EQ(attune::describeTarget("sapphirerapids")->getNearBytes(), 0);
 }
 
-// Zen 3 asks for weights of 16 bits, and leaves those of 32 to the core.
+// Zen 3 asks for weights of 16 bits and fewer, and leaves those of 32 to the
+// core; so does what runs on any CPU with AVX2.
 TEST(TargetDescription, Streams) {
   EXPECT_EQ(attune::describeTarget("znver3")->narrowStreamBytes, 1024);
   EXPECT_EQ(attune::describeTarget("znver3")->streamBytes, 0);
+  EXPECT_EQ(attune::describeTarget("x86-64-v3")->narrowStreamBytes, 1024);
   EXPECT_EQ(attune::describeTarget("znver5")->narrowStreamBytes, 0);
 }
 

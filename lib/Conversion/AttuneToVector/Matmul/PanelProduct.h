@@ -98,7 +98,7 @@ struct PanelProduct {
   int64_t fetchSteps;
   /// How far ahead of themselves few rows fetch; 0: the CPU does it for them.
   int64_t streamBytes;
-  int64_t narrowStreamBytes; ///< if that is more, and weights have 16 bits
+  int64_t narrowStreamBytes; ///< if more, for up to 16 bits
   /// Threads that the panels are cut for.
   int64_t threads;
   /// Fewest rows for a matrix unit (0: there is none), inputs of a part of its

@@ -166,7 +166,7 @@ void PanelProduct::PanelSums::fetchAhead(int64_t number, Fetching &fetching) {
 void PanelProduct::PanelSums::fetchStream(int64_t number, Fetching &fetching) {
   auto type = typeOf(p.weight);
   int64_t weightBits = type.getElementTypeBitWidth();
-  int64_t bytesAhead = weightBits == 16
+  int64_t bytesAhead = weightBits <= 16
                            ? std::max(p.streamBytes, p.narrowStreamBytes)
                            : p.streamBytes;
   if (fetching.empty() && bytesAhead > 0 && allTurns > 0) {
