@@ -8,6 +8,7 @@
 
 #include "Attune/AttuneAttentionChecks.h"
 #include "Attune/AttuneChecks.h"
+#include "Attune/AttuneIndexOps.h"
 #include "Attune/AttuneScores.h"
 #include "Attune/AttuneShapes.h"
 
@@ -29,6 +30,10 @@ void AttuneDialect::registerAttentionOps() {
   addOperations<
 #define GET_OP_LIST
 #include "Attune/AttuneAttentionOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "Attune/AttuneIndexOps.cpp.inc"
       >();
 }
 

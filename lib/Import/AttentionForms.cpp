@@ -9,8 +9,8 @@
 // sequences: the inputs that they add to an entry, and the ops that they
 // become.
 
-#include "Elements.h"
 #include "EntryImporter.h"
+#include "attune/Support/Elements.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"

@@ -208,6 +208,8 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
       expandTiles(pm, target);
     }
   }
+  if (options.fusion == FusionMode::Off || target.tilesInParallel())
+    pm.addPass(createConvertAttuneIndexToLinalg());
   // Lowers the rest of the ladder: all of it on the reference path.
   pm.addPass(createConvertAttuneLadderToLinalg());
   ConvertAttuneToVectorOptions vector;

@@ -15,13 +15,6 @@ using namespace mlir;
 
 namespace attune {
 
-bool isIndex(Operation *op) {
-  return isa<SimilarityOp>(op) &&
-         llvm::all_of(op->getUsers(), [](Operation *user) {
-           return isa<tensor::ExtractOp, tensor::DimOp>(user);
-         });
-}
-
 int64_t HeadFlow::headDim(RankedTensorType type) {
   return type.getRank() == 4 ? 1 : 2;
 }

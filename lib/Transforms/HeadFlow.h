@@ -22,10 +22,6 @@ namespace attune {
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 valuesOfArgument(mlir::ModuleOp module, mlir::BlockArgument argument);
 
-/// Whether these are scores that are read one by one, as by an index that
-/// chooses keys (DeepSeek-V3.2), and not by attention.
-bool isIndex(mlir::Operation *op);
-
 /// Follows heads from the projection that makes them to the one that merges
 /// them, and through caches, loops and calls; what has heads gets fewer of
 /// them. Who derives from this says how many, and changes the projections.

@@ -270,8 +270,7 @@ LogicalResult HeadShards::cutGate(LinearOp linear) {
 LogicalResult HeadShards::markAttention() {
   SmallVector<std::pair<Value, unsigned>> queries;
   WalkResult walked = module.walk([&](Operation *op) -> WalkResult {
-    // All ranks compute an index.
-    if (!isa<SimilarityOp, WeightedSumOp, AttentionOp>(op) || isIndex(op))
+    if (!isa<SimilarityOp, WeightedSumOp, AttentionOp>(op))
       return success();
     auto headsAt = [&](unsigned number) {
       return cast<RankedTensorType>(op->getOperand(number).getType())

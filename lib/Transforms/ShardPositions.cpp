@@ -15,6 +15,7 @@
 
 #include "HeadFlow.h"
 
+#include "Attune/AttuneIndexOps.h"
 #include "Attune/AttuneMeshOps.h"
 #include "attune/Transforms/Passes.h"
 
@@ -227,6 +228,14 @@ private:
     return isConstantIntValue(slice.getMixedOffsets()[kTokens], 0) && dim &&
            dim.getSource() == slice.getSource() &&
            dim.getConstantIndex() == kTokens;
+  }
+
+  /// Whether the scores of an index are made here, or some of the keys that
+  /// they are made of.
+  static bool isIndex(Operation *op) {
+    return isa<IndexScoresOp>(op) ||
+           (isa<tensor::ExtractSliceOp>(op) &&
+            llvm::all_of(op->getUsers(), llvm::IsaPred<IndexScoresOp>));
   }
 
   /// Keys and values that are shared are for attention alone.

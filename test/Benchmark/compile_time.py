@@ -3,15 +3,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """How the time to compile a hybrid grows with its layers.
 
-  compile_time.py ATTUNE WORK [--once] [MODEL]...
+  compile_time.py ATTUNE WORK [--once] [--runs=1] [MODEL]...
+  compile_time.py ATTUNE WORK --kinds [--runs=1]
 
 Folders with a configuration alone, of one, two and four times as many layers:
-the functions of their blocks, and the seconds that a processor is busy with an
-object file. `--once` takes the fewest layers only.
+the functions of their blocks, their kernels, and the seconds that processors are
+busy with an object file, the median of some runs. `--once` takes the fewest layers
+only. With `--kinds` one model of one to six kinds of layer, of which each comes
+twice and four times.
 """
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 
@@ -53,36 +57,135 @@ def gemma3(times):
             "sliding_window_pattern": 6}
 
 
-MODELS = {f.__name__: f for f in (nemotron_h, jamba, qwen3_next, minimax, gemma3)}
+def lfm2(times):
+    """LFM2-1.2B: short convolutions, attention at six places of 16."""
+    places = [i + 16 * n for n in range(times) for i in (2, 5, 8, 10, 12, 14)]
+    return {**BASE, "model_type": "lfm2", "num_hidden_layers": 16 * times,
+            "block_ff_dim": 768, "full_attn_idxs": places}
 
 
-def measure(attune, folder, config):
-    """Functions of blocks, and seconds."""
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "config.json"), "w",
-              encoding="utf-8") as file:
-        json.dump(config, file)
-    text = subprocess.run([attune, "compile", "--emit=mlir", folder], check=True,
-                          stdout=subprocess.PIPE, text=True).stdout
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([attune, "compile", "--emit=obj", folder, "--cache=off", "-o",
-                    os.path.join(folder, "model.o")], check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (text.count("func.func private"),
-            after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+def granite4(times):
+    """Granite-4.0-H-Tiny: attention at four places of 40, experts everywhere."""
+    types = ["attention" if i in (5, 15, 25, 35) else "mamba"
+             for i in range(40)] * times
+    return {**BASE, "model_type": "granitemoehybrid", "layer_types": types,
+            "num_hidden_layers": len(types), "shared_intermediate_size": 128,
+            "num_local_experts": 4, "num_experts_per_tok": 2,
+            "intermediate_size": 128, "position_embedding_type": "nope",
+            "mamba_n_heads": 16, "mamba_n_groups": 1, "mamba_d_state": 32,
+            "mamba_d_head": 32}
+
+
+def qwen3_next_48(times):
+    return {**qwen3_next(1), "num_hidden_layers": 48 * times}
+
+
+def glm4_moe(times):
+    """GLM-4.5-Air: the first of 46 layers is dense."""
+    return {**BASE, "model_type": "glm4_moe", "num_hidden_layers": 46 * times,
+            "use_qk_norm": True, "attention_bias": True, "n_routed_experts": 4,
+            "num_experts_per_tok": 2, "moe_intermediate_size": 128}
+
+
+def gpt_oss(times):
+    """gpt-oss-20b: every second of 24 layers has a window."""
+    return {**BASE, "model_type": "gpt_oss", "num_hidden_layers": 24 * times,
+            "num_local_experts": 4, "num_experts_per_tok": 2,
+            "sliding_window": 128}
+
+
+def gemma3n(times):
+    """Gemma 3n E2B: sliding layers but every fifth of 30, the first ten with
+    sparse gates, the last ten with the keys of others."""
+    types = ["full_attention" if i % 5 == 4 else "sliding_attention"
+             for i in range(30 * times)]
+    return {**BASE, "model_type": "gemma3n_text", "layer_types": types,
+            "num_hidden_layers": len(types), "vocab_size_per_layer_input": 512,
+            "num_kv_shared_layers": 10 * times, "laurel_rank": 16,
+            "activation_sparsity_pattern":
+                [0.95] * 10 * times + [0.0] * 20 * times,
+            "hidden_size_per_layer_input": 32, "sliding_window": 128}
+
+
+MODELS = {f.__name__: f for f in (
+    nemotron_h, jamba, qwen3_next, minimax, gemma3, lfm2, granite4, qwen3_next_48,
+    glm4_moe, gpt_oss, gemma3n)}
+
+# What a layer of each kind has.
+ATTENTION = {"heads": 8, "kv_heads": 2, "head_dim": 32, "causal": True}
+FFN = {"width": 512, "gated": True, "activation": "silu"}
+KINDS = (
+    {"attention": {**ATTENTION, "rope": {"theta": 10000}}, "ffn": FFN},
+    {"attention": {**ATTENTION, "rope": {"theta": 10000}, "window": 128},
+     "ffn": FFN},
+    {"short_conv": {"kernel": 3}, "ffn": FFN},
+    {"attention": {**ATTENTION, "rope": {"theta": 10000}},
+     "moe": {"experts": 4, "active": 2, "width": 128}},
+    {"mamba": {"heads": 16, "states": 32}, "ffn": FFN},
+    {"delta_rule": {"heads": 8, "key_dim": 32}, "ffn": FFN})
+
+
+def kinds(count, repeats):
+    """A model of the first `count` kinds of layer, `repeats` times in turn."""
+    layers = [{"block": {"placement": "pre", "norm": {"kind": "rms_norm",
+                                                      "eps": 1e-5}, **KINDS[i]},
+               "repeat": 1, "first": n * count + i, "name": "layers.{i}"}
+              for n in range(repeats) for i in range(count)]
+    return {"attune": 1, "name": "kinds", "layers": [
+        {"embedding": {"vocab": 512, "width": 256}, "name": "embed"}, *layers,
+        {"linear": {"out": 512}, "name": "head"}]}
+
+
+def measure(attune, model, runs):
+    """Functions of blocks, kernels, and seconds."""
+    def emit(stage, *more):
+        return subprocess.run([attune, "compile", f"--emit={stage}", model, *more],
+                              check=True, stdout=subprocess.PIPE, text=True).stdout
+    functions = emit("mlir").count("func.func private")
+    kernels = emit("kernels").count("func.func private") - functions
+    busy = []
+    for _ in range(runs):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        emit("obj", "--cache=off", "-o", os.path.join(
+            os.path.dirname(model), "model.o"))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        busy.append(after.ru_utime + after.ru_stime
+                    - before.ru_utime - before.ru_stime)
+    return (f"{functions} functions, {kernels} kernels, "
+            f"{statistics.median(busy):.1f} s")
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(text, file)
 
 
 def main():
-    attune, work, names = sys.argv[1], sys.argv[2], sys.argv[3:]
-    all_times = (1,) if "--once" in names else (1, 2, 4)
-    for name in [n for n in names if n != "--once"] or MODELS:
+    attune, work, *words = sys.argv[1:]
+    runs = 1
+    names = [word for word in words if not word.startswith("--")]
+    for word in words:
+        if word.startswith("--runs="):
+            runs = int(word.partition("=")[2])
+    if "--kinds" in words:
+        for count in range(1, len(KINDS) + 1):
+            cells = []
+            for repeats in (2, 4):
+                model = os.path.join(work, f"kinds_{count}_{repeats}", "model.json")
+                write(model, kinds(count, repeats))
+                cells.append(f"{count * repeats} layers: "
+                             + measure(attune, model, runs))
+            print(f"{count} kinds: " + "; ".join(cells), flush=True)
+        return
+    for name in names or MODELS:
         cells = []
-        for times in all_times:
+        for times in (1,) if "--once" in words else (1, 2, 4):
             config = MODELS[name](times)
-            functions, seconds = measure(
-                attune, os.path.join(work, f"{name}_{times}"), config)
+            folder = os.path.join(work, f"{name}_{times}")
+            write(os.path.join(folder, "config.json"), config)
             cells.append(f"{config['num_hidden_layers']} layers: "
-                         f"{functions} functions, {seconds:.1f} s")
+                         + measure(attune, folder, runs))
         print(f"{name}: " + "; ".join(cells), flush=True)
 
 

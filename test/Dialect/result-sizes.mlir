@@ -150,3 +150,23 @@ func.func @top_k(%x: tensor<?x50xf32>, %k: index) -> (index, index, index) {
   %2 = tensor.dim %v, %c1 : tensor<?x?xf32>
   return %0, %1, %2 : index, index, index
 }
+
+// CHECK-LABEL: @index(
+// CHECK-SAME:    %[[Q:[a-z0-9]+]]: tensor<?x4x?x8xf32>, %[[K:[a-z0-9]+]]: tensor<?x1x?x8xf32>,
+// CHECK:         %[[B:.+]] = tensor.dim %[[Q]], %c0
+// CHECK:         %[[M:.+]] = tensor.dim %[[Q]], %c2
+// CHECK:         %[[N:.+]] = tensor.dim %[[K]], %c2
+// CHECK:         return %[[B]], %[[M]], %[[N]], %c3, %[[M]]
+func.func @index(%q: tensor<?x4x?x8xf32>, %k: tensor<?x1x?x8xf32>, %w: tensor<?x?x4xf32>) -> (index, index, index, index, index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %i = attune.index_scores %q, %k shares %w scale 0.5 : tensor<?x4x?x8xf32>, tensor<?x1x?x8xf32>, tensor<?x?x4xf32> -> tensor<?x?x?xf32>
+  %p, %c = attune.choose_keys %i top 3 : tensor<?x?x?xf32> -> tensor<?x?x3xi64>, tensor<?x?xi64>
+  %0 = tensor.dim %i, %c0 : tensor<?x?x?xf32>
+  %1 = tensor.dim %i, %c1 : tensor<?x?x?xf32>
+  %2 = tensor.dim %i, %c2 : tensor<?x?x?xf32>
+  %3 = tensor.dim %p, %c2 : tensor<?x?x3xi64>
+  %4 = tensor.dim %c, %c1 : tensor<?x?xi64>
+  return %0, %1, %2, %3, %4 : index, index, index, index, index
+}

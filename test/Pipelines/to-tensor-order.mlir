@@ -4,6 +4,7 @@
 // CHECK: resolve-ranked-shaped-type-result-dims
 // CHECK: convert-attune-attention-to-online
 // CHECK-NOT: convert-attune-{{online|product}}-to-vector
+// CHECK-NOT: convert-attune-index-to-linalg
 // CHECK: convert-attune-ladder-to-linalg
 // CHECK: convert-attune-to-vector
 // CHECK: attune-prefetch-tiles
@@ -18,11 +19,13 @@
 // DEVICE: attune-prefetch-tiles
 // DEVICE: convert-attune-online-to-vector
 // DEVICE-NOT: convert-attune-product-to-vector
+// DEVICE: convert-attune-index-to-linalg
 // DEVICE: convert-attune-ladder-to-linalg
 
 // Unfused, nothing is left for the passes of the fused op.
 // RUN: attune-opt %s --attune-to-tensor="fuse=false" --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=OFF
 // OFF-NOT: online
+// OFF:     convert-attune-index-to-linalg
 // OFF:     convert-attune-ladder-to-linalg
 
 module {}

@@ -680,6 +680,38 @@ def ConvertAttuneProductToVector
   ];
 }
 
+def ConvertAttuneIndexToLinalg : Pass<"convert-attune-index-to-linalg"> {
+  let summary = "Write an index that chooses keys as linalg ops";
+  let description = [{
+    Needs: static numbers of heads.
+    Gives: `index_scores` as `similarity` and a sum over heads, `choose_keys` as
+    counts in `linalg.generic`, of which no iteration waits for another: for
+    GPUs, and as the reference. On a CPU `convert-attune-to-vector` lowers both.
+    Keeps: the formulas as the ops state them.
+
+    Before:
+
+    ```mlir
+    %i = attune.index_scores %q, %k shares %w scale 0.125
+      : tensor<1x8x4x64xf32>, tensor<1x1x6x64xf32>, tensor<1x4x8xf32> -> tensor<1x4x6xf32>
+    ```
+
+    After, in outline:
+
+    ```mlir
+    %s = attune.similarity %q, %k scale 0.125
+    %i = linalg.generic { // (b, m, n)
+      %sum = scf.for %h = 0 to 8 { %so + %w[b, m, %h] * max(%s[b, %h, m, n], 0) }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::attune::AttuneDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+}
+
 def ConvertAttuneLadderToLinalg : Pass<"convert-attune-ladder-to-linalg"> {
   let summary = "Write the unfused attention ladder as linalg ops";
   let description = [{

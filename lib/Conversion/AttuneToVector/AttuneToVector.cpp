@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attention/Index.h"
 #include "Patterns.h"
 
 #include "attune/Conversion/Passes.h"
@@ -116,6 +117,7 @@ struct ConvertAttuneToVector final
     populateNormPatterns(patterns, lowering);
     populateEmbeddingPatterns(patterns, lowering);
     populateHeadPatterns(patterns, lowering);
+    populateIndexPatterns(patterns, lowering);
     populateQuantizationPatterns(patterns, lowering);
     populateRecurrentPatterns(patterns, lowering);
     populateDeltaRulePatterns(patterns, lowering);

@@ -8,6 +8,7 @@
 
 #include "attune/Conversion/KernelBuilder.h"
 
+#include "attune/Conversion/Lanes.h"
 #include "attune/TargetInfo/TargetDescription.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -18,6 +19,9 @@
 using namespace mlir;
 
 namespace attune {
+
+/// The bits of an infinite f32.
+static constexpr int32_t kInfinity = 0x7f800000;
 
 /// Ops that stay until tensors are memory have kernels that write to it.
 static bool isBuffer(Value value) { return isa<MemRefType>(value.getType()); }
@@ -388,6 +392,25 @@ KernelBuilder::Values emitSplitMicrokernel(
           ? turn(k, k.index(0), split)
           : k.forLoop(k.index(0), steps, written, split, turn);
   return joinLanes(k, sums, parts);
+}
+
+Value rankOf(KernelBuilder &k, Value x) {
+  Type type = x.getType();
+  Type integer = k.b.getI32Type();
+  Value zero = k.f32(0);
+  if (auto lanes = dyn_cast<VectorType>(type)) {
+    integer = lanes.clone(integer);
+    zero = k.splat(0.0, lanes.getDimSize(0));
+  }
+  Value isNaN = compare(k, arith::CmpFPredicate::UNO, x, x);
+  // The sum of -0 and 0 is 0.
+  x = arith::AddFOp::create(k.b, k.loc, x, zero);
+  Value bits = arith::BitcastOp::create(k.b, k.loc, integer, x);
+  // The larger the other bits of a negative number, the smaller it is.
+  Value sign = arith::ShRSIOp::create(k.b, k.loc, bits, number(k, 31, type));
+  Value flip = both(k, sign, number(k, 0x7fffffff, type));
+  bits = arith::XOrIOp::create(k.b, k.loc, bits, flip);
+  return select(k, isNaN, number(k, kInfinity, type), bits);
 }
 
 } // namespace attune

@@ -8,6 +8,9 @@
 #include "CachedRows.h"
 #include "Layers.h"
 
+#include "Attune/AttuneIndexOps.h"
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -632,6 +635,77 @@ static bool runLinearAttention(Step &step) {
   return true;
 }
 
+//===----------------------------------------------------------------------===//
+// Keys that an index chooses
+//===----------------------------------------------------------------------===//
+
+static bool runIndexScores(Step &step) {
+  auto op = cast<IndexScoresOp>(step.op);
+  const Array &shares = step.in[2].array();
+  Scores products;
+  if (!similarity(step, step.in[0].array(), headsOf(step, 1).array(),
+                  op.getScale().convertToFloat(), products))
+    return false;
+  int64_t batch = products.size(0), heads = products.size(1);
+  int64_t m = products.numQueries, n = products.numKeys;
+  if (!same(step, shares.shape[0], batch, "batch sizes") ||
+      !same(step, shares.shape[1], m, "queries") ||
+      !same(step, shares.shape[2], heads, "heads"))
+    return false;
+  int64_t reach = op.getReach() ? step.in[3].integer() : n;
+  Datum result = makeReals({batch, m, n});
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < std::min(n, reach); ++j)
+        for (int64_t h = 0; h < heads; ++h) {
+          double score = at(products.array(), b, h, i, j).f;
+          at(result.array(), b, i, j).f +=
+              at(shares, b, i, h).f * (score < 0 ? 0 : score);
+        }
+  giveRounded(step, 0, result);
+  return true;
+}
+
+static bool runChooseKeys(Step &step) {
+  auto op = cast<ChooseKeysOp>(step.op);
+  const Array &scores = step.in[0].array();
+  const Array *mask = arrayOf(step, op.getMask());
+  const Array *lengths = arrayOf(step, op.getLengths());
+  int64_t batch = scores.shape[0], m = scores.shape[1], n = scores.shape[2];
+  int64_t top = op.getTop();
+  int64_t past = op.getPast() ? step.in.back().integer() : 0;
+  if ((mask && !same(step, mask->shape[3], n, "keys")) ||
+      (lengths && !same(step, lengths->shape[0], batch, "lengths")))
+    return false;
+  Datum places = makeArray({batch, m, top}, whole(0)),
+        counts = makeArray({batch, m}, whole(0));
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t i = 0; i < m; ++i) {
+      std::vector<std::pair<double, int64_t>> seen;
+      for (int64_t j = 0; j < n; ++j) {
+        if ((mask && !spread(*mask, b, 0, i, j).i) ||
+            (lengths && j >= lengths->data[b].i) ||
+            (op.getPast() && j > past + i))
+          continue;
+        double score = at(scores, b, i, j).f;
+        seen.emplace_back(std::isnan(score) ? -infinity : -score, j);
+      }
+      std::sort(seen.begin(), seen.end());
+      if (int64_t(seen.size()) > top)
+        seen.resize(top);
+      std::vector<int64_t> order;
+      for (auto [score, key] : seen)
+        order.push_back(key);
+      std::sort(order.begin(), order.end());
+      for (auto [number, key] : llvm::enumerate(order))
+        places.array().data[(b * m + i) * top + number] = whole(key);
+      counts.array().data[b * m + i] = whole(order.size());
+    }
+  step.give(places);
+  step.give(counts);
+  return true;
+}
+
 void validation::addAttention(Handlers &handlers) {
   struct {
     const char *name;
@@ -648,6 +722,8 @@ void validation::addAttention(Handlers &handlers) {
              {"online_attention", runTile<runOnline>},
              {"online_merge", runTile<runOnlineMerge>},
              {"online_finish", runTile<runOnlineFinish>},
+             {"index_scores", runIndexScores},
+             {"choose_keys", runChooseKeys},
              {"relative_bias", runRelativeBias},
              {"split_heads", runSplitHeads},
              {"merge_heads", runMergeHeads},

@@ -16,8 +16,8 @@
 // Neither kernel waits for other warps.
 
 #include "../Patterns.h"
-#include "../Warps/Lanes.h"
 
+#include "attune/Conversion/Lanes.h"
 #include "attune/TargetInfo/GpuTiles.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -32,24 +32,7 @@ namespace {
 using Values = KernelBuilder::Values;
 using arith::CmpIPredicate;
 
-constexpr int32_t kInfinity = 0x7f800000;
-/// Below the rank of every number: there is no number, or none left.
-constexpr int32_t kNone = std::numeric_limits<int32_t>::min();
 constexpr int32_t kNowhere = std::numeric_limits<int32_t>::max();
-
-/// An integer that orders like the number; NaN ranks as infinity.
-Value rankOf(KernelBuilder &k, Value x) {
-  Type i32 = k.b.getI32Type();
-  Value isNaN = compare(k, arith::CmpFPredicate::UNO, x, x);
-  // The sum of -0 and 0 is 0.
-  x = arith::AddFOp::create(k.b, k.loc, x, k.f32(0));
-  Value bits = arith::BitcastOp::create(k.b, k.loc, i32, x);
-  // The larger the other bits of a negative number, the smaller it is.
-  Value sign = arith::ShRSIOp::create(k.b, k.loc, bits, number(k, 31));
-  Value flip = both(k, sign, number(k, 0x7fffffff));
-  bits = arith::XOrIOp::create(k.b, k.loc, bits, flip);
-  return select(k, isNaN, number(k, kInfinity), bits);
-}
 
 Value rankAt(KernelBuilder &k, Value logits, Value row, Value column) {
   return rankOf(k, k.loadScalar(logits, {row, column}));
@@ -138,7 +121,7 @@ struct LowerTopK final : OpRewritePattern<TopKOp> {
           Value width = k.dim(logits, 1);
           Value some = compare(k, CmpIPredicate::sgt, count, k.index(0));
           // The rank of the last number of a list that is full.
-          Values start = {number(k, kNone), tiles[0], tiles[1]};
+          Values start = {number(k, kNoRank), tiles[0], tiles[1]};
           Values end = k.forLoop(
               k.index(0), select(k, some, width, k.index(0)), 1, start,
               [&](KernelBuilder &k, Value column, ValueRange state) {
@@ -192,7 +175,8 @@ struct LowerTopK final : OpRewritePattern<TopKOp> {
     Value full = compare(k, CmpIPredicate::eq, length, count);
     Value last = tensor::ExtractOp::create(
         k.b, k.loc, end[4], ValueRange{k.index(0), k.sub(length, k.index(1))});
-    return {select(k, full, rankOf(k, last), number(k, kNone)), end[3], end[4]};
+    return {select(k, full, rankOf(k, last), number(k, kNoRank)), end[3],
+            end[4]};
   }
 
   /// The lists may know fewer sizes than the op's results.
@@ -293,7 +277,7 @@ private:
                 compare(k, CmpIPredicate::slt, column, k.index(width));
             Value rank =
                 rankAt(k, logits, ivs[0], k.min(column, k.index(width - 1)));
-            state.push_back(select(k, there, rank, number(k, kNone)));
+            state.push_back(select(k, there, rank, number(k, kNoRank)));
           }
           llvm::append_range(state, tiles);
           Value length = lengthOf(k, ivs[2], count);
@@ -305,7 +289,7 @@ private:
                 for (auto [rank, column] : llvm::zip_equal(ranks, columns))
                   next.push_back(
                       select(k, compare(k, CmpIPredicate::eq, column, best[1]),
-                             number(k, kNone), rank));
+                             number(k, kNoRank), rank));
                 for (auto [value, tile] :
                      llvm::zip_equal(best, state.drop_front(split.each)))
                   next.push_back(put(k, value, tile, place, length));
@@ -352,7 +336,7 @@ private:
         [&](OpBuilder &b, Location loc) {
           KernelBuilder k(b, loc);
           scf::YieldOp::create(b, loc,
-                               Values{number(k, kNone), number(k, kNowhere)});
+                               Values{number(k, kNoRank), number(k, kNowhere)});
         });
     return Values(choice.getResults());
   }

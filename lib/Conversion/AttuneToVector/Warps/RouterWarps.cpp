@@ -11,7 +11,8 @@
 // weights are stored at the end, by as many lanes as experts are active.
 
 #include "../Patterns.h"
-#include "Lanes.h"
+
+#include "attune/Conversion/Lanes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"

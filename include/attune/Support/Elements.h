@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTUNE_LIB_IMPORT_ELEMENTS_H
-#define ATTUNE_LIB_IMPORT_ELEMENTS_H
+#ifndef ATTUNE_SUPPORT_ELEMENTS_H
+#define ATTUNE_SUPPORT_ELEMENTS_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -77,16 +77,23 @@ struct Elements {
     return op.getResult(0);
   }
 
-  /// Whether the mask, if any, and the lengths, if any, show a key.
+  /// The same with another type, which may know more or fewer sizes.
+  mlir::Value castTo(mlir::Type type, mlir::Value tensor) {
+    if (tensor.getType() == type)
+      return tensor;
+    return mlir::tensor::CastOp::create(b, loc, type, tensor);
+  }
+
+  /// Whether the mask, if any, and the lengths, if any, show a key: to `query`,
+  /// if queries have masks of their own.
   mlir::Value shown(mlir::Value mask, mlir::Value lengths, mlir::Value batch,
-                    mlir::Value key) {
+                    mlir::Value key, mlir::Value query = {}) {
     mlir::Value seen;
     if (mask) {
-      mlir::Value row =
-          llvm::cast<mlir::RankedTensorType>(mask.getType()).getDimSize(0) == 1
-              ? index(0)
-              : batch;
-      seen = extract(mask, {row, index(0), index(0), key});
+      auto type = llvm::cast<mlir::RankedTensorType>(mask.getType());
+      mlir::Value row = type.getDimSize(0) == 1 ? index(0) : batch;
+      mlir::Value line = query && type.getDimSize(2) != 1 ? query : index(0);
+      seen = extract(mask, {row, index(0), line, key});
     }
     if (lengths) {
       mlir::Value length = mlir::arith::IndexCastOp::create(
@@ -100,4 +107,4 @@ struct Elements {
 
 } // namespace attune
 
-#endif // ATTUNE_LIB_IMPORT_ELEMENTS_H
+#endif // ATTUNE_SUPPORT_ELEMENTS_H
