@@ -27,6 +27,7 @@ const spec::MoE *mixtureOf(const spec::Layer &layer);
 /// The sizes of a stream's sequence.
 struct Extent {
   double batch = 1, tokens = 1;
+  std::vector<double> parts = {}; ///< tokens of the parts put together
 };
 
 /// Adds up one layer after the other.
@@ -50,7 +51,8 @@ private:
                       const spec::Attention &attention, int64_t width,
                       int64_t out);
   void countBare(const spec::Attention &attention);
-  void countFFN(const std::string &prefix, const spec::FFN &ffn, int64_t width);
+  void countFFN(const std::string &prefix, const spec::FFN &ffn, int64_t width,
+                bool out = true);
   void countMoE(const std::string &prefix, const spec::MoE &moe, int64_t width);
   void countLatent(const std::string &prefix, const spec::Attention &attention,
                    int64_t width);
@@ -65,6 +67,9 @@ private:
   void countTimeMix(const spec::TimeMix &mix, int64_t width);
   void countLinear(const spec::Linear &linear, int64_t width);
   void countConv(const spec::Conv &conv);
+  void countConcat(const spec::Concat &concat);
+  void countSlice(const spec::Slice &slice);
+  void countJoint(const spec::Block &block, int64_t width);
   void countModulation(const spec::Modulation &by, int64_t rows);
   /// One token after the others, as generation runs the layer.
   void countDecode(const spec::Layer &layer);

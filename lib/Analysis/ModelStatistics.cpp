@@ -186,7 +186,8 @@ void Counter::countAttention(const std::string &prefix,
   double results = 2 * tokens() * heads * valueDim;
   if (attention.gate)
     addFlops(prefix + "gate", results * channels);
-  addFlops(prefix + "o", results * static_cast<double>(out));
+  if (out)
+    addFlops(prefix + "o", results * static_cast<double>(out));
 
   double scored = keys.tokens;
   if (attention.linear)
@@ -240,13 +241,14 @@ void Counter::countBare(const Attention &attention) {
                             sizeOf(query->dtype);
 }
 
-void Counter::countFFN(const std::string &prefix, const FFN &ffn,
-                       int64_t width) {
+void Counter::countFFN(const std::string &prefix, const FFN &ffn, int64_t width,
+                       bool out) {
   double hidden = static_cast<double>(ffn.width);
   double channels = static_cast<double>(width);
   double product = 2 * tokens() * channels * hidden;
   addFlops(prefix + "up", ffn.gated ? 2 * product : product);
-  addFlops(prefix + "down", product);
+  if (out)
+    addFlops(prefix + "down", product);
   if (ffn.adapterRank) {
     double rank = static_cast<double>(ffn.adapterRank);
     addFlops(prefix + "adapter_down", 2 * tokens() * channels * rank);
@@ -472,6 +474,8 @@ void Counter::countAlternating(const Alternating &form, int64_t width) {
 
 void Counter::countBlock(const Block &block, int64_t width) {
   width = innerWidth(block, width);
+  if (block.joint)
+    return countJoint(block, width);
   if (block.alternating)
     countAlternating(*block.alternating, width);
   if (block.laurelRank) {
@@ -484,7 +488,7 @@ void Counter::countBlock(const Block &block, int64_t width) {
     countModulation(*block.modulation, numModulated(block) * 3 * width);
   if (block.attention)
     countAttention("attention.", *block.attention, attentionWidth(block, width),
-                   width);
+                   block.sharedOut ? 0 : width);
   if (block.memory) {
     double channels = static_cast<double>(width);
     countFFN("memory.ffn.", block.memory->ffn, width);
@@ -501,7 +505,12 @@ void Counter::countBlock(const Block &block, int64_t width) {
   if (block.cross)
     countAttention("cross.", *block.cross, width, width);
   if (block.ffn)
-    countFFN("ffn.", *block.ffn, width);
+    countFFN("ffn.", *block.ffn, width, !block.sharedOut);
+  if (block.sharedOut)
+    addFlops("out", 2 * tokens() * static_cast<double>(width) *
+                        static_cast<double>(block.attention->heads *
+                                                block.attention->valueDim +
+                                            block.ffn->width));
   if (block.moe)
     countMoE("moe.", *block.moe, width);
 }
@@ -556,12 +565,10 @@ void Counter::countLayer(const Layer &layer) {
   } else if (const auto *op = std::get_if<ClassTokens>(&layer.op)) {
     here.tokens += static_cast<double>(op->count);
   } else if (const auto *op = std::get_if<Slice>(&layer.op)) {
-    here.tokens = std::max(here.tokens - static_cast<double>(op->first), 0.0);
-    if (op->count)
-      here.tokens = std::min(here.tokens, static_cast<double>(op->count));
+    countSlice(*op);
   } else if (const auto *op = std::get_if<Concat>(&layer.op)) {
     if (!layer.pooled)
-      here.tokens += extents[op->source].tokens;
+      countConcat(*op);
   } else if (const auto *op = std::get_if<Conv>(&layer.op)) {
     countConv(*op);
   } else if (const auto *op = std::get_if<Modulate>(&layer.op)) {

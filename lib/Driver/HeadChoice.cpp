@@ -23,6 +23,9 @@ static std::string numbered(std::string text, int64_t number) {
 template <typename Layer, typename Visit>
 static void forEach(Layer &layer, Visit visit) {
   auto visitBlock = [&](auto &block) {
+    // Their heads' rows stand in further matrices.
+    if (block.joint || block.sharedOut)
+      return;
     if (block.attention)
       visit(*block.attention, "attention");
     if (block.cross)

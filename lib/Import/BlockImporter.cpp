@@ -27,8 +27,9 @@ bool LayerImporter::sameNorm(const spec::Norm &norm) const {
 }
 
 Value LayerImporter::block(const spec::Block &block, Value input) {
-  return block.alternating ? alternating(block, input)
-                           : sublayers(block, input);
+  if (block.alternating)
+    return alternating(block, input);
+  return block.joint ? joint(block, input) : sublayers(block, input);
 }
 
 Value LayerImporter::sublayers(const spec::Block &block, Value input) {
@@ -38,28 +39,35 @@ Value LayerImporter::sublayers(const spec::Block &block, Value input) {
   if (block.placement == Placement::Parallel) {
     // All sublayers read the block's input and their results are added up. The
     // norms come first, so that the sums can take the input's place.
-    Value attended, crossed, fed;
-    if (block.attention && !(attended = norm(block.norm, "norm1.", input)))
+    Value attended = norm(block.norm, "norm1.", input);
+    Value fed = attended && sameNorm(block.norm)
+                    ? attended
+                    : norm(block.norm, "norm2.", input);
+    if (!attended || !fed)
       return {};
-    if (block.cross && !(crossed = norm(block.norm, "norm_cross.", input)))
-      return {};
-    if (block.ffn || block.moe) {
-      fed = attended && sameNorm(block.norm)
-                ? attended
-                : norm(block.norm, "norm2.", input);
-      if (!fed)
-        return {};
-    }
-    Value sum = input;
-    if (attended)
+    double scale = block.residualScale;
+    auto sideBySide = [&](Value attended, Value fed, Value sum) -> Value {
+      if (block.sharedOut && scale == 1)
+        return throughSharedOut(block, attended, fed, width, sum);
+      if (block.sharedOut) {
+        Value both = throughSharedOut(block, attended, fed, width, Value());
+        return both ? addScaled(loc(layer.location), sum, both, scale)
+                    : Value();
+      }
       sum = attention(*block.attention, "attention.", attended, width, sum,
-                      block.residualScale);
-    if (sum && crossed)
-      sum = attention(*block.cross, "cross.", crossed, width, sum,
-                      block.residualScale);
-    if (sum && fed)
-      sum = feedForward(block, fed, width, sum, block.residualScale);
-    return sum;
+                      scale);
+      return sum ? feedForward(block, fed, width, sum, scale) : Value();
+    };
+    if (!block.modulation)
+      return sideBySide(attended, fed, input);
+    Value columns = modulation(*block.modulation, "modulation.", 3 * width,
+                               scope.condition);
+    if (!columns)
+      return {};
+    return modulated(loc(block.modulation->location), input, attended, columns,
+                     /*number=*/0, [&](Value changed) {
+                       return sideBySide(changed, changed, Value());
+                     });
   }
 
   Value columns;

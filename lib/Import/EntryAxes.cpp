@@ -99,14 +99,14 @@ static Value joinRows(OpBuilder &b, Location at, ArrayRef<Value> tensors) {
 
 /// The positions that inputs give, [tokens, axes]; null after an error.
 Value EntryImporter::givenPositions(const spec::Rope &rope) {
-  std::vector<spec::Dim> parts = state.parts;
+  std::vector<TokenPart> parts = state.parts;
   if (parts.size() != rope.axes.inputs.size())
-    parts = {state.shape[1]};
+    parts = {{state.shape[1]}};
   bool same = parts.size() == rope.axes.inputs.size();
   SmallVector<Value> values;
   for (size_t i = 0; same && i < parts.size(); ++i) {
     const NamedTensor &input = inputs.at(rope.axes.inputs[i]);
-    same = isSame(parts[i], input.shape[0]);
+    same = isSame(parts[i].tokens, input.shape[0]);
     values.push_back(input.value);
   }
   if (same)
@@ -146,9 +146,8 @@ LogicalResult EntryImporter::axesTables(const spec::Rope &rope,
     return arith::ConstantOp::create(builder, at,
                                      DenseElementsAttr::get(type, numbers));
   };
-  std::vector<float> rounded(pairs.frequencies.begin(),
-                             pairs.frequencies.end());
-  Value frequencies = constant(builder.getF32Type(), ArrayRef<float>(rounded));
+  Value frequencies =
+      constant(builder.getF64Type(), ArrayRef<double>(pairs.frequencies));
   Value axes = constant(builder.getI64Type(), ArrayRef<int64_t>(pairs.axes));
   Value height = state.height, width = state.width;
   int64_t before = state.before;
@@ -173,7 +172,7 @@ LogicalResult EntryImporter::axesTables(const spec::Rope &rope,
       if (before)
         position = n.select(n.less(i[1], n.index(before)), n.real(0), position);
     }
-    return arith::MulFOp::create(b, at, position, n.read(frequencies, i[2]));
+    return angleOf(b, at, position, n.read(frequencies, i[2]));
   };
   SmallVector<Value> sizes = {size(0), size(1)};
   cos = generate(at, sizes, count, [&](OpBuilder &b, ValueRange i) -> Value {

@@ -48,7 +48,7 @@ static SmallVector<Value *> passed(LayerScope &scope) {
         &scope.diagonals,  &scope.condition,   &scope.past,
         &scope.length,     &scope.crossKeys,   &scope.crossValues,
         &scope.cacheIndex, &scope.layerInputs, &scope.number,
-        &scope.embedded})
+        &scope.embedded,   &scope.firstTokens})
     if (*value)
       values.push_back(value);
   if (scope.firstValues && !scope.givesValues)

@@ -278,7 +278,8 @@ static bool isVision(const spec::Layer &layer) {
 static bool isPlaces(const spec::Layer &layer) {
   return std::holds_alternative<spec::Windows>(layer.op) ||
          std::holds_alternative<spec::Whole>(layer.op) ||
-         std::holds_alternative<spec::Merge>(layer.op);
+         std::holds_alternative<spec::Merge>(layer.op) ||
+         std::holds_alternative<spec::Unpatch>(layer.op);
 }
 
 /// Kinds that EntrySignals.cpp builds.
@@ -486,6 +487,14 @@ LogicalResult EntryImporter::fillScope(const spec::Layer &layer,
     if (block->alternating && block->alternating->inputs) {
       scope.layerInputs = layerInputs;
       scope.number = index(0);
+    }
+    if (block->joint) {
+      if (state.parts.size() != 2) {
+        diags.error(block->joint->location,
+                    "the tokens are not of two parts, one behind the other");
+        return failure();
+      }
+      scope.firstTokens = state.parts[0].count;
     }
     if (block->memory)
       scope.embedded = embedded;

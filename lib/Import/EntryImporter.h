@@ -36,6 +36,16 @@ struct ModuleImport {
   std::map<std::string, std::vector<spec::Dim>> shapes;
 };
 
+/// Tokens that stand in front of or behind others.
+struct TokenPart {
+  spec::Dim tokens;
+  mlir::Value count = {};
+  /// If they are the places of an image.
+  mlir::Value height = {}, width = {};
+  std::vector<spec::Dim> places = {};
+  int64_t before = 0; ///< class tokens before those places
+};
+
 /// A tensor with what its dimensions are called.
 struct NamedTensor {
   mlir::Value value;
@@ -53,9 +63,8 @@ struct NamedTensor {
   mlir::Value chunks = {}, wholeTokens = {}, wholeBatch = {};
   spec::Dim tokensBefore = {}, batchBefore = {};
   std::vector<spec::Dim> places = {}; ///< the same as a description has them
-  /// If its tokens are those of several streams, one behind the other: how many
-  /// each has.
-  std::vector<spec::Dim> parts = {};
+  /// If its tokens are those of several streams, one behind the other.
+  std::vector<TokenPart> parts = {};
 };
 
 /// A stream of the model within one entry.
@@ -86,6 +95,11 @@ enum class EntryKind {
   DecodeBatch,
   Sound, ///< samples of the codes that were written, no other stream
 };
+
+/// The product of a number and a frequency, less whole turns. It is computed in
+/// f64: of a large angle f32 leaves few digits behind the turns.
+mlir::Value angleOf(mlir::OpBuilder &builder, mlir::Location loc,
+                    mlir::Value number, mlir::Value frequency);
 
 /// Builds one entry and the functions of the repeated layers it calls.
 class EntryImporter {
@@ -168,6 +182,8 @@ private:
                            mlir::Value table);
   mlir::Value channelsOf(mlir::Location at, mlir::Value tokens, int64_t first,
                          int64_t count);
+  mlir::Value centred(const spec::Positions &op, mlir::Location at,
+                      mlir::Value table);
   mlir::Value sinusoids(const spec::Positions &op, mlir::Location at,
                         mlir::Value positions, mlir::Value addend,
                         int64_t channels);
@@ -192,6 +208,9 @@ private:
   mlir::LogicalResult importInstanceNorm(size_t number);
   mlir::Value groupedProduct(size_t number, mlir::Value patches);
   void importSlice(const spec::Slice &op, const spec::Layer &layer);
+  mlir::LogicalResult importPart(const spec::Slice &op,
+                                 const spec::Layer &layer);
+  mlir::LogicalResult importUnpatch(size_t number);
   mlir::LogicalResult importConcat(size_t number);
   mlir::LogicalResult importInsert(size_t number);
   mlir::LogicalResult importInsertedRows();

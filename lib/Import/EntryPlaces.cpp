@@ -111,6 +111,8 @@ LogicalResult EntryImporter::importPlaces(size_t number) {
     diags.error(layer.location, "the tokens are not the places of an image");
     return failure();
   }
+  if (std::holds_alternative<spec::Unpatch>(layer.op))
+    return importUnpatch(number);
   return std::holds_alternative<spec::Windows>(layer.op) ? importWindows(number)
                                                          : importMerge(number);
 }
@@ -260,6 +262,61 @@ LogicalResult EntryImporter::importMerge(size_t number) {
                        ? spec::Dim{rows.size * columns.size, ""}
                        : spec::Dim{-1, layer.name + ".places"};
   state.shape[2] = {channels * side * side, ""};
+  return success();
+}
+
+LogicalResult EntryImporter::importUnpatch(size_t number) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  Location at = loc(layer.location);
+  int64_t side = std::get<spec::Unpatch>(layer.op).size;
+  Value places = state.value, columns = state.width;
+  int64_t channels = typeOf(places).getDimSize(2) / (side * side);
+  const int64_t dynamic = ShapedType::kDynamic;
+  auto type = RankedTensorType::get({dynamic, channels, dynamic, dynamic},
+                                    builder.getF32Type());
+  Indices outer{builder, at};
+  SmallVector<OpFoldResult> sizes = {
+      getAsOpFoldResult(size(0)), builder.getIndexAttr(channels),
+      getAsOpFoldResult(outer.mul(state.height, index(side))),
+      getAsOpFoldResult(outer.mul(columns, index(side)))};
+  Value empty =
+      tensor::EmptyOp::create(builder, at, sizes, builder.getF32Type());
+  Value image =
+      linalg::GenericOp::create(
+          builder, at, empty.getType(), ValueRange(), empty,
+          builder.getMultiDimIdentityMap(4),
+          SmallVector<utils::IteratorType>(4, utils::IteratorType::parallel),
+          [&](OpBuilder &b, Location at, ValueRange) {
+            Indices i{b, at};
+            SmallVector<Value> place;
+            for (unsigned dim = 0; dim < 4; ++dim)
+              place.push_back(linalg::IndexOp::create(b, at, dim));
+            Value by = i.number(side);
+            Value token =
+                i.add(i.mul(i.div(place[2], by), columns), i.div(place[3], by));
+            Value within =
+                i.add(i.mul(i.rem(place[2], by), by), i.rem(place[3], by));
+            Value channel = i.add(i.mul(within, i.number(channels)), place[1]);
+            linalg::YieldOp::create(
+                b, at,
+                tensor::ExtractOp::create(b, at, places,
+                                          ValueRange{place[0], token, channel})
+                    .getResult());
+          })
+          .getResult(0);
+  state.value = image.getType() == type
+                    ? image
+                    : tensor::CastOp::create(builder, at, type, image);
+  auto whole = [&](const spec::Dim &places) -> spec::Dim {
+    if (places.size >= 0)
+      return {places.size * side, ""};
+    return {-1, "(" + places.symbol + ")*" + std::to_string(side)};
+  };
+  state.shape = {state.shape[0],
+                 {channels, ""},
+                 whole(state.places[0]),
+                 whole(state.places[1])};
+  state.height = state.width = Value();
   return success();
 }
 

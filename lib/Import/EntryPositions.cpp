@@ -13,6 +13,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace attune;
 
@@ -148,6 +150,17 @@ LogicalResult EntryImporter::importGrid(size_t number) {
                       " rows besides those of its grid, but " +
                       std::to_string(state.before) +
                       " tokens stand before the image's places");
+      return failure();
+    }
+    if (op.interpolate == spec::Interpolation::Centre &&
+        (state.places[0].size > op.grid[0] ||
+         state.places[1].size > op.grid[1])) {
+      diags.error(layer.location,
+                  "the image has " + std::to_string(state.places[0].size) +
+                      " x " + std::to_string(state.places[1].size) +
+                      " places, more than the table's " +
+                      std::to_string(op.grid[0]) + " x " +
+                      std::to_string(op.grid[1]));
       return failure();
     }
     Value table = roleOf(number, "weight", op.length, width);
@@ -291,10 +304,59 @@ static Value stretched(const Scalars &s, spec::Interpolation how, int64_t from,
   return s.add(sum, s.mul(near(2), outer(rest)));
 }
 
+/// The middle of a table, [tokens, width]. An image that is larger than the
+/// table has no positions: NaN.
+Value EntryImporter::centred(const spec::Positions &op, Location at,
+                             Value table) {
+  int64_t rows = op.grid[0], columns = op.grid[1], before = state.before;
+  Value height = state.height, width = state.width;
+  auto start = [&](int64_t all, Value extent) -> Value {
+    Value room = arith::SubIOp::create(builder, at, index(all), extent);
+    return arith::DivSIOp::create(builder, at, room, index(2));
+  };
+  Value top = start(rows, height), left = start(columns, width);
+  Value fits = arith::AndIOp::create(
+      builder, at,
+      arith::CmpIOp::create(builder, at, arith::CmpIPredicate::ule, height,
+                            index(rows)),
+      arith::CmpIOp::create(builder, at, arith::CmpIPredicate::ule, width,
+                            index(columns)));
+  Value tokens = arith::AddIOp::create(
+      builder, at, arith::MulIOp::create(builder, at, height, width),
+      index(before));
+  return generate(
+      at, tokens, typeOf(table).getDimSize(1),
+      [&](OpBuilder &b, ValueRange i) -> Value {
+        Scalars s{b, at};
+        Value place = arith::SubIOp::create(b, at, i[0], s.index(before));
+        Value row = arith::AddIOp::create(
+            b, at, arith::DivUIOp::create(b, at, place, width), top);
+        Value column = arith::AddIOp::create(
+            b, at, arith::RemUIOp::create(b, at, place, width), left);
+        Value from = arith::AddIOp::create(
+            b, at, arith::MulIOp::create(b, at, row, s.index(columns)), column);
+        from = arith::AddIOp::create(b, at, from, s.index(before));
+        if (before) {
+          Value isOwn = arith::CmpIOp::create(b, at, arith::CmpIPredicate::ult,
+                                              i[0], s.index(before));
+          from = arith::SelectOp::create(b, at, isOwn, i[0], from);
+        }
+        Value safe = arith::SelectOp::create(b, at, fits, from, s.index(0));
+        Value x =
+            tensor::ExtractOp::create(b, at, table, ValueRange{safe, i[1]});
+        if (!x.getType().isF32())
+          x = arith::ExtFOp::create(b, at, b.getF32Type(), x);
+        return arith::SelectOp::create(
+            b, at, fits, x, s.number(std::numeric_limits<double>::quiet_NaN()));
+      });
+}
+
 /// A table of the image's own size, [tokens, width]: first columns are
 /// stretched, then rows.
 Value EntryImporter::interpolated(const spec::Positions &op, Location at,
                                   Value table) {
+  if (op.interpolate == spec::Interpolation::Centre)
+    return centred(op, at, table);
   int64_t rows = op.grid[0], columns = op.grid[1], before = state.before;
   int64_t width = typeOf(table).getDimSize(1);
   Value newRows = state.height, newColumns = state.width;

@@ -132,20 +132,35 @@ LogicalResult EntryImporter::importModulate(size_t number) {
   return success();
 }
 
+Value attune::angleOf(OpBuilder &b, Location at, Value number,
+                      Value frequency) {
+  auto real = [&](double x) -> Value {
+    return arith::ConstantOp::create(b, at, b.getF64FloatAttr(x));
+  };
+  const double turn = 6.28318530717958647693;
+  Value wide = arith::ExtFOp::create(b, at, b.getF64Type(), number);
+  Value angle = arith::MulFOp::create(b, at, wide, frequency);
+  Value turns = math::FloorOp::create(
+      b, at, arith::MulFOp::create(b, at, angle, real(1 / turn)).getResult());
+  Value rest = arith::SubFOp::create(
+      b, at, angle, arith::MulFOp::create(b, at, turns, real(turn)));
+  return arith::TruncFOp::create(b, at, b.getF32Type(), rest);
+}
+
 LogicalResult EntryImporter::importTimestep(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   const auto &op = std::get<spec::Timestep>(layer.op);
   Location at = loc(layer.location);
   int64_t half = op.width / 2;
-  std::vector<float> numbers;
+  std::vector<double> numbers;
   for (int64_t i = 0; i < half; ++i)
-    numbers.push_back(static_cast<float>(
-        op.scale *
-        std::pow(op.period, -static_cast<double>(i) /
-                                static_cast<double>(half - op.shift))));
-  auto tableType = RankedTensorType::get({half}, builder.getF32Type());
+    numbers.push_back(op.scale * std::pow(op.period, -static_cast<double>(i) /
+                                                         static_cast<double>(
+                                                             half - op.shift)));
+  auto tableType = RankedTensorType::get({half}, builder.getF64Type());
   Value table = arith::ConstantOp::create(
-      builder, at, DenseElementsAttr::get(tableType, ArrayRef<float>(numbers)));
+      builder, at,
+      DenseElementsAttr::get(tableType, ArrayRef<double>(numbers)));
   Value input = state.value;
   Value rows = builder.createOrFold<tensor::DimOp>(at, input, 0);
   Value middle = index(half);
@@ -153,8 +168,7 @@ LogicalResult EntryImporter::importTimestep(size_t number) {
       at, rows, op.width, [&](OpBuilder &b, ValueRange indices) -> Value {
         Value number = read(b, at, input, indices[0]);
         Value which = rem(b, at, indices[1], middle);
-        Value angle =
-            arith::MulFOp::create(b, at, number, read(b, at, table, which));
+        Value angle = angleOf(b, at, number, read(b, at, table, which));
         Value first = arith::CmpIOp::create(b, at, arith::CmpIPredicate::ult,
                                             indices[1], middle);
         Value sine = math::SinOp::create(b, at, angle);
@@ -214,6 +228,7 @@ LogicalResult EntryImporter::importChunk(size_t number) {
       });
   state.batchBefore = state.shape[0];
   state.tokensBefore = state.shape[1];
+  state.parts.clear();
   state.shape[0] = {-1, layer.name + ".sequences"};
   state.shape[1] = {size, ""};
   return success();

@@ -121,6 +121,8 @@ LogicalResult EntryImporter::importVision(size_t number) {
   if (std::holds_alternative<spec::InstanceNorm>(layer.op))
     return importInstanceNorm(number);
   if (const auto *op = std::get_if<spec::Slice>(&layer.op)) {
+    if (op->part >= 0)
+      return importPart(*op, layer);
     importSlice(*op, layer);
     return success();
   }
@@ -181,26 +183,15 @@ LogicalResult EntryImporter::importVision(size_t number) {
 void EntryImporter::importSlice(const spec::Slice &op,
                                 const spec::Layer &layer) {
   Location at = loc(layer.location);
-  OpFoldResult none = builder.getIndexAttr(0);
   spec::Dim &tokens = state.shape[1];
   Value all = size(1), first = index(op.first);
   first = arith::MinUIOp::create(builder, at, first, all);
   Value count = arith::SubIOp::create(builder, at, all, first);
   if (op.count)
     count = arith::MinUIOp::create(builder, at, count, index(op.count));
-  auto cut = [&](Value value, unsigned dim) -> Value {
-    auto type = typeOf(value);
-    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, at, value);
-    SmallVector<OpFoldResult> offsets(sizes.size(), none);
-    SmallVector<OpFoldResult> strides(sizes.size(), builder.getIndexAttr(1));
-    offsets[dim] = first;
-    sizes[dim] = count;
-    return tensor::ExtractSliceOp::create(builder, at, type, value, offsets,
-                                          sizes, strides);
-  };
-  state.value = cut(state.value, 1);
+  state.value = cutAlong(builder, at, state.value, 1, first, count);
   if (stream->mask)
-    stream->mask = cut(stream->mask, 3);
+    stream->mask = cutAlong(builder, at, stream->mask, 3, first, count);
   if (tokens.size >= 0) {
     tokens.size = std::max<int64_t>(tokens.size - op.first, 0);
     if (op.count)
@@ -210,6 +201,34 @@ void EntryImporter::importSlice(const spec::Slice &op,
   }
   state.height = state.width = Value();
   state.parts.clear();
+}
+
+/// One of the parts that were put one behind the other.
+LogicalResult EntryImporter::importPart(const spec::Slice &op,
+                                        const spec::Layer &layer) {
+  Location at = loc(layer.location);
+  auto number = static_cast<size_t>(op.part);
+  if (number >= state.parts.size()) {
+    diags.error(layer.location, "the tokens are " +
+                                    std::to_string(state.parts.size()) +
+                                    " parts, counted from 0");
+    return failure();
+  }
+  TokenPart part = state.parts[number];
+  Value first = index(0);
+  for (size_t i = 0; i < number; ++i)
+    first =
+        builder.createOrFold<arith::AddIOp>(at, first, state.parts[i].count);
+  state.value = cutAlong(builder, at, state.value, 1, first, part.count);
+  if (stream->mask)
+    stream->mask = cutAlong(builder, at, stream->mask, 3, first, part.count);
+  state.shape[1] = part.tokens;
+  state.height = part.height;
+  state.width = part.width;
+  state.places = part.places;
+  state.before = part.before;
+  state.parts.clear();
+  return success();
 }
 
 LogicalResult EntryImporter::importConcat(size_t number) {
@@ -234,22 +253,6 @@ LogicalResult EntryImporter::importConcat(size_t number) {
   }
   Value mine = size(1);
   Value others = tensor::DimOp::create(builder, at, source->value, index(1));
-  Value both = arith::AddIOp::create(builder, at, mine, others);
-  auto join = [&](Value first, Value second, unsigned dim) -> Value {
-    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, at, first);
-    SmallVector<OpFoldResult> offsets(sizes.size(), builder.getIndexAttr(0));
-    SmallVector<OpFoldResult> strides(sizes.size(), builder.getIndexAttr(1));
-    sizes[dim] = both;
-    Value joined = tensor::EmptyOp::create(builder, at, sizes,
-                                           typeOf(first).getElementType());
-    sizes[dim] = mine;
-    joined = tensor::InsertSliceOp::create(builder, at, first, joined, offsets,
-                                           sizes, strides);
-    offsets[dim] = mine;
-    sizes[dim] = others;
-    return tensor::InsertSliceOp::create(builder, at, second, joined, offsets,
-                                         sizes, strides);
-  };
   // Where one has a mask, all tokens of the other count.
   if (stream->mask || source->mask) {
     Value yes =
@@ -263,17 +266,20 @@ LogicalResult EntryImporter::importConcat(size_t number) {
       return tensor::SplatOp::create(builder, at, yes, type,
                                      ValueRange{size(0), tokens});
     };
-    stream->mask =
-        join(maskOf(stream->mask, mine), maskOf(source->mask, others), 3);
+    stream->mask = joinAlong(builder, at, maskOf(stream->mask, mine),
+                             maskOf(source->mask, others), 3);
   }
-  state.value = join(state.value, source->value, 1);
   spec::Dim &tokens = state.shape[1];
-  auto partsOf = [](const NamedTensor &tensor) {
-    return tensor.parts.empty() ? std::vector<spec::Dim>{tensor.shape[1]}
-                                : tensor.parts;
+  auto partsOf = [](const NamedTensor &tensor, Value count) {
+    if (!tensor.parts.empty())
+      return tensor.parts;
+    return std::vector<TokenPart>{{tensor.shape[1], count, tensor.height,
+                                   tensor.width, tensor.places, tensor.before}};
   };
-  state.parts = partsOf(state);
-  llvm::append_range(state.parts, partsOf(*source));
+  std::vector<TokenPart> behind = partsOf(*source, others);
+  state.parts = partsOf(state, mine);
+  llvm::append_range(state.parts, behind);
+  state.value = joinAlong(builder, at, state.value, source->value, 1);
   if (tokens.size >= 0 && source->shape[1].size >= 0)
     tokens.size += source->shape[1].size;
   else
@@ -319,10 +325,11 @@ Value EntryImporter::asImage(Location at, Value tokens) {
 
 /// The number of places as what the runtime reads off the inputs' sizes:
 /// "(samples-10)/5+1".
-static std::string placesOf(const std::string &before, const spec::Conv &op) {
-  int64_t more = 2 * op.padding[0] - op.kernel[0];
+static std::string placesOf(const std::string &before, const spec::Conv &op,
+                            size_t dim) {
+  int64_t more = 2 * op.padding[dim] - op.kernel[dim];
   return "(" + before + (more < 0 ? "" : "+") + std::to_string(more) + ")/" +
-         std::to_string(op.stride[0]) + "+1";
+         std::to_string(op.stride[dim]) + "+1";
 }
 
 LogicalResult EntryImporter::importConv(size_t number) {
@@ -383,8 +390,7 @@ LogicalResult EntryImporter::importConv(size_t number) {
       before.size =
           (before.size + 2 * op.padding[i] - op.kernel[i]) / op.stride[i] + 1;
     else if (!same)
-      before.symbol = dims == 1 ? placesOf(before.symbol, op)
-                                : layer.name + "." + std::to_string(i);
+      before.symbol = placesOf(before.symbol, op, i);
     sizes.push_back(before);
     if (dims == 1 || before.size < 0 || count.size < 0)
       count = dims == 1 ? before : spec::Dim{-1, layer.name + ".places"};

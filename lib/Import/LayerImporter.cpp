@@ -461,6 +461,14 @@ bool LayerImporter::normHeads(const spec::Attention &attention, StringRef role,
   return bool(heads);
 }
 
+bool LayerImporter::normBoth(const spec::Attention &attention, StringRef prefix,
+                             AttentionOperands &operands) {
+  return normHeads(attention, (prefix + "q_norm.").str(), operands.query,
+                   attention.heads) &&
+         normHeads(attention, (prefix + "k_norm.").str(), operands.key,
+                   attention.kvHeads);
+}
+
 Value LayerImporter::relativeBias(const spec::Attention &attention,
                                   Value queries, Value keys) {
   const spec::RelativeBias &bias = *attention.relativeBias;
@@ -581,17 +589,11 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
   operands.mask = scope.mask;
   operands.lengths = scope.lengths;
   operands.blocks = scope.blocks;
-  auto normBoth = [&] {
-    return normHeads(attention, (prefix + "q_norm.").str(), operands.query,
-                     attention.heads) &&
-           normHeads(attention, (prefix + "k_norm.").str(), operands.key,
-                     attention.kvHeads);
-  };
-  if (!attention.qkNormAfterRotary && !normBoth())
+  if (!attention.qkNormAfterRotary && !normBoth(attention, prefix, operands))
     return false;
   scaleByLayer(attention, operands.query);
   turn(attention, operands);
-  if (attention.qkNormAfterRotary && !normBoth())
+  if (attention.qkNormAfterRotary && !normBoth(attention, prefix, operands))
     return false;
   if (scope.lendsKeys)
     lend(at, operands);
@@ -620,19 +622,24 @@ bool LayerImporter::crossKeysAndValues(const spec::Attention &attention,
                 "attention to another stream cannot use them");
     return false;
   }
+  return keysAndValues(attention, prefixOf(attention), scope.memory, operands);
+}
+
+bool LayerImporter::keysAndValues(const spec::Attention &attention,
+                                  const std::string &prefix, Value from,
+                                  AttentionOperands &operands) {
   Location at = loc(attention.location);
-  std::string prefix = prefixOf(attention);
   int64_t headDim = attention.headDim, valueDim = valueDimOf(attention);
   std::pair<std::string, int64_t> keys = {"k", attention.kvHeads * headDim};
   std::pair<std::string, int64_t> values = {"v", attention.kvHeads * valueDim};
   Value keyColumns, valueColumns;
   int64_t firstValue = 0;
   if (attention.qkvBias && !attention.keyBias) {
-    keyColumns = project(attention, prefix, "k", keys, scope.memory, false);
-    valueColumns = project(attention, prefix, "v", values, scope.memory, true);
+    keyColumns = project(attention, prefix, "k", keys, from, false);
+    valueColumns = project(attention, prefix, "v", values, from, true);
   } else {
     keyColumns = valueColumns = project(attention, prefix, "kv", {keys, values},
-                                        scope.memory, attention.qkvBias);
+                                        from, attention.qkvBias);
     firstValue = keys.second;
   }
   if (!keyColumns || !valueColumns)
@@ -694,13 +701,27 @@ Value LayerImporter::attention(const spec::Attention &attention,
     Value result = latentAttention(attention, prefix, input, width, Value());
     return result ? addScaled(at, residual, result, scale) : Value();
   }
-  int64_t merged = attention.heads * valueDimOf(attention);
-  if (attention.linear && attention.linear->fading) {
-    Value sums = fadingSums(attention, prefix, input);
-    return sums ? joinHeads(attention, prefix, input, sums, width, residual,
+  Value joined = mergedHeads(attention, prefix, input);
+  return joined ? joinHeads(attention, prefix, input, joined, width, residual,
                             scale)
                 : Value();
-  }
+}
+
+Value LayerImporter::mergeHeads(const spec::Attention &attention, Value heads) {
+  auto type = typeOf(heads);
+  int64_t merged = attention.heads * valueDimOf(attention);
+  return MergeHeadsOp::create(
+      builder, loc(attention.location),
+      RankedTensorType::get({type.getDimSize(0), type.getDimSize(2), merged},
+                            type.getElementType()),
+      heads);
+}
+
+Value LayerImporter::mergedHeads(const spec::Attention &attention,
+                                 StringRef prefix, Value input) {
+  Location at = loc(attention.location);
+  if (attention.linear && attention.linear->fading)
+    return fadingSums(attention, prefix, input);
   AttentionOperands operands;
   bool cross = !attention.source.empty();
   if (!(cross ? crossOperands(attention, prefix, input, operands)
@@ -718,9 +739,7 @@ Value LayerImporter::attention(const spec::Attention &attention,
           : buildAttention(builder, at, attention, operands, decoding,
                            scope.maps, prefix == "cross.", scope.index)
                 .first;
-  Value joined =
-      MergeHeadsOp::create(builder, at, withWidth(input, merged), heads);
-  return joinHeads(attention, prefix, input, joined, width, residual, scale);
+  return mergeHeads(attention, heads);
 }
 
 Value LayerImporter::joinHeads(const spec::Attention &attention,

@@ -50,6 +50,14 @@ struct AttentionMap {
 mlir::Value joinChannels(mlir::OpBuilder &builder, mlir::Location loc,
                          llvm::ArrayRef<mlir::Value> values);
 
+/// `count` slices of a dimension from `first` on.
+mlir::Value cutAlong(mlir::OpBuilder &builder, mlir::Location loc,
+                     mlir::Value value, unsigned dim, mlir::OpFoldResult first,
+                     mlir::OpFoldResult count);
+/// Two values next to each other in a dimension.
+mlir::Value joinAlong(mlir::OpBuilder &builder, mlir::Location loc,
+                      mlir::Value first, mlir::Value second, unsigned dim);
+
 /// The state that repeat `number` left in a cache [repeats, batch, ...], zeros
 /// if nothing is past; and the cache with the state that it leaves now. If
 /// `past` has a number for each sequence, the cache is [batch, repeats, ...].
@@ -99,6 +107,8 @@ struct LayerScope {
   mlir::Value crossKeys, crossValues;
   /// The vector that modulates a block, [batch, width], activated.
   mlir::Value condition;
+  /// Of tokens in two parts, how many the first one has.
+  mlir::Value firstTokens;
   /// Replaced by their successors.
   llvm::SmallVector<AttentionMap, 0> maps;
   /// Values of the time mixing that later ones mix theirs with; replaced by the
@@ -242,12 +252,19 @@ private:
   bool borrowedOperands(const spec::Attention &attention,
                         llvm::StringRef prefix, mlir::Value input,
                         AttentionOperands &operands);
+  /// Keys and values of the tokens `from`, as heads.
+  bool keysAndValues(const spec::Attention &attention,
+                     const std::string &prefix, mlir::Value from,
+                     AttentionOperands &operands);
   /// Queries from the input, keys and values from the other stream.
   bool crossOperands(const spec::Attention &attention, llvm::StringRef prefix,
                      mlir::Value input, AttentionOperands &operands);
   /// Queries or keys normed head by head, if the attention does.
   bool normHeads(const spec::Attention &attention, llvm::StringRef role,
                  mlir::Value &heads, int64_t count);
+  /// The same of queries and keys.
+  bool normBoth(const spec::Attention &attention, llvm::StringRef prefix,
+                AttentionOperands &operands);
   /// The roles of self- or cross-attention begin with this.
   std::string prefixOf(const spec::Attention &attention) const;
   /// Divides queries by the number of the repeat, from 1, if asked to.
@@ -290,6 +307,14 @@ private:
   mlir::Value block(const spec::Block &block, mlir::Value input);
   /// A block of one copy of the channels.
   mlir::Value sublayers(const spec::Block &block, mlir::Value input);
+  /// A block of two kinds of tokens.
+  mlir::Value joint(const spec::Block &block, mlir::Value input);
+  mlir::Value alone(const spec::Attention &attention, const std::string &prefix,
+                    mlir::Value input, int64_t width);
+  /// Attention and a feed-forward layer through one matrix.
+  mlir::Value throughSharedOut(const spec::Block &block, mlir::Value input,
+                               mlir::Value fed, int64_t width,
+                               mlir::Value residual);
   /// A block of several copies.
   mlir::Value alternating(const spec::Block &block, mlir::Value input);
   mlir::Value routeCopy(const spec::Block &block, mlir::Value copy);
@@ -324,10 +349,19 @@ private:
   mlir::Value modulated(mlir::Location loc, mlir::Value x, mlir::Value read,
                         mlir::Value columns, int64_t number,
                         llvm::function_ref<mlir::Value(mlir::Value)> sublayer);
+  /// read * (1 + scale) + shift, and x + gate * result, with these columns.
+  mlir::Value shiftedBy(mlir::Location loc, mlir::Value read,
+                        mlir::Value columns, int64_t number);
+  mlir::Value gatedBy(mlir::Location loc, mlir::Value x, mlir::Value result,
+                      mlir::Value columns, int64_t number);
   /// The result times `scale`, plus the residual if there is one.
   mlir::Value attention(const spec::Attention &attention,
                         llvm::StringRef prefix, mlir::Value input,
                         int64_t width, mlir::Value residual, double scale = 1);
+  /// The heads' results of softmax or sums, [batch, tokens, channels].
+  mlir::Value mergedHeads(const spec::Attention &attention,
+                          llvm::StringRef prefix, mlir::Value input);
+  mlir::Value mergeHeads(const spec::Attention &attention, mlir::Value heads);
   /// The heads' results [batch, tokens, channels], gated and projected.
   mlir::Value joinHeads(const spec::Attention &attention,
                         llvm::StringRef prefix, mlir::Value input,

@@ -99,16 +99,24 @@ Value LayerImporter::addScaledChannels(StringRef role, Value x, Value result,
 Value LayerImporter::modulated(Location loc, Value x, Value read, Value columns,
                                int64_t number,
                                llvm::function_ref<Value(Value)> sublayer) {
-  int64_t width = cast<RankedTensorType>(x.getType()).getShape().back();
-  int64_t shift = 3 * number * width, scale = shift + width;
-  read = ModulateOp::create(
+  Value result = sublayer(shiftedBy(loc, read, columns, number));
+  return result ? gatedBy(loc, x, result, columns, number) : Value();
+}
+
+Value LayerImporter::shiftedBy(Location loc, Value read, Value columns,
+                               int64_t number) {
+  int64_t width = cast<RankedTensorType>(read.getType()).getShape().back();
+  int64_t shift = 3 * number * width;
+  return ModulateOp::create(
       builder, loc, read.getType(), read, columns, /*residual=*/Value(),
-      builder.getI64IntegerAttr(scale), builder.getI64IntegerAttr(shift),
-      builder.getF32FloatAttr(1));
-  Value result = sublayer(read);
-  if (!result)
-    return {};
+      builder.getI64IntegerAttr(shift + width),
+      builder.getI64IntegerAttr(shift), builder.getF32FloatAttr(1));
+}
+
+Value LayerImporter::gatedBy(Location loc, Value x, Value result, Value columns,
+                             int64_t number) {
+  int64_t width = cast<RankedTensorType>(x.getType()).getShape().back();
   return ModulateOp::create(builder, loc, x.getType(), result, columns, x,
-                            builder.getI64IntegerAttr(scale + width),
+                            builder.getI64IntegerAttr((3 * number + 2) * width),
                             /*shift=*/nullptr, builder.getF32FloatAttr(0));
 }

@@ -8,18 +8,13 @@
 #include "Print.h"
 #include "Defaults.h"
 #include "PrintRecurrent.h"
+#include "PrintVision.h"
 
 #include <cmath>
 
 /// Keys come in the order of the tables in Schema.cpp. A key is left out where
 /// its default says the same and no reader would miss it.
 namespace attune::spec {
-
-/// Flags are printed where they are set.
-static void flag(Json &json, const char *key, bool set) {
-  if (set)
-    json[key] = true;
-}
 
 static Json print(const Norm &norm, bool withKind) {
   Json json = Json::object();
@@ -473,6 +468,12 @@ static Json toJson(const Block &block, int64_t width) {
     json["moe"] = print(*block.moe);
   if (block.modulation)
     json["modulation"] = print(*block.modulation);
+  if (const auto &joint = block.joint) {
+    json["joint"]["part"] = joint->part;
+    flag(json["joint"], "keys_only", joint->keysOnly);
+    flag(json["joint"], "second_attention", joint->second);
+  }
+  flag(json, "shared_out", block.sharedOut);
   if (block.alternating)
     json["alternating"] = print(*block.alternating);
   if (block.laurelRank)
@@ -531,91 +532,6 @@ static Json print(const Linear &linear) {
   if (linear.softcap)
     json["softcap"] = *linear.softcap;
   flag(json, "squeeze", linear.squeeze);
-  return json;
-}
-
-static Json print(const Pool &pool) {
-  Json json = Json::object();
-  json["kind"] = stringify(pool.kind);
-  if (pool.kind == PoolKind::Token)
-    json["index"] = pool.index;
-  if (pool.kind == PoolKind::Id || pool.kind == PoolKind::LastId)
-    json["id"] = pool.id;
-  if (!pool.input.empty())
-    json["input"] = pool.input;
-  return json;
-}
-
-static Json print(const ClassTokens &tokens) {
-  Json json = Json::object();
-  json["count"] = tokens.count;
-  return json;
-}
-
-static Json print(const Slice &slice) {
-  Json json = Json::object();
-  json["first"] = slice.first;
-  if (slice.count != 0)
-    json["count"] = slice.count;
-  return json;
-}
-
-static Json print(const Concat &concat) {
-  Json json = Json::object();
-  json["source"] = concat.source;
-  return json;
-}
-
-static Json print(const Conv &conv) {
-  Json json = Json::object();
-  auto sizes = [&](const char *key, const std::vector<int64_t> &values) {
-    if (values.front() == values.back())
-      json[key] = values.front();
-    else
-      json[key] = values;
-  };
-  json["dims"] = conv.kernel.size();
-  json["out"] = conv.out;
-  sizes("kernel", conv.kernel);
-  sizes("stride", conv.stride);
-  flag(json, "same", conv.same);
-  flag(json, "reflect", conv.reflect);
-  flag(json, "transposed", conv.transposed);
-  if (!conv.same && !conv.transposed)
-    sizes("padding", conv.padding);
-  if (conv.groups != 1)
-    json["groups"] = conv.groups;
-  json["layout"] = conv.channelsFirst ? "channels_first" : "channels_last";
-  if (!conv.bias)
-    json["bias"] = false;
-  if (conv.activation != Activation::Identity)
-    json["activation"] = stringify(conv.activation);
-  return json;
-}
-
-static Json print(const Add &add) {
-  Json json = Json::object();
-  json["source"] = add.source;
-  if (add.scale != 1)
-    json["scale"] = add.scale;
-  return json;
-}
-
-static Json print(const Insert &insert) {
-  Json json = Json::object();
-  json["source"] = insert.source;
-  json["id"] = insert.id;
-  if (!insert.grid.empty())
-    json["grid"] = insert.grid;
-  flag(json, "add", insert.add);
-  return json;
-}
-
-static Json print(const Similarity &similarity) {
-  Json json = Json::object();
-  json["source"] = similarity.source;
-  flag(json, "temperature", similarity.temperature);
-  flag(json, "bias", similarity.bias);
   return json;
 }
 
@@ -704,6 +620,8 @@ static Json print(const Layer &layer) {
     json["whole"] = Json::object();
   else if (const auto *op = std::get_if<Merge>(&layer.op))
     json["merge"] = {{"size", op->size}};
+  else if (const auto *op = std::get_if<Unpatch>(&layer.op))
+    json["unpatch"] = {{"size", op->size}};
   else if (const auto *op = std::get_if<Similarity>(&layer.op))
     json["similarity"] = print(*op);
   else if (const auto *op = std::get_if<Modulate>(&layer.op))

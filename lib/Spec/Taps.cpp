@@ -31,6 +31,9 @@ const Attention *getTapped(const Layer &layer, bool cross) {
       if (turn.attention && !cross &&
           (!hasWeights(*turn.attention) || columnsOf(*turn.attention)))
         return nullptr;
+    // Where one kind of tokens has no queries, its rows would be missing.
+    if (block->joint && block->joint->keysOnly)
+      return nullptr;
     const std::optional<Attention> &attention =
         cross ? block->cross : block->attention;
     tapped = attention ? &*attention : nullptr;

@@ -101,7 +101,35 @@ public:
            op.heads * op.valueDim);
     if (op.gate)
       projection(prefix + "gate.", op.heads * op.valueDim, width, op.qkvBias);
-    projection(prefix + "o.", out, op.heads * op.valueDim, op.outBias);
+    if (out)
+      projection(prefix + "o.", out, op.heads * op.valueDim, op.outBias);
+  }
+
+  /// Keys and values alone.
+  void keysOf(const std::string &prefix, const Attention &op, int64_t width) {
+    projection(prefix + "k.", op.kvHeads * op.headDim, width,
+               op.qkvBias && op.keyBias);
+    projection(prefix + "v.", op.kvHeads * op.valueDim, width, op.qkvBias);
+    if (op.qkNorm)
+      norm(prefix + "k_norm.", *op.qkNorm,
+           (op.qkNormScope == NormScope::Head ? 1 : op.kvHeads) * op.headDim);
+  }
+
+  /// What the tokens of the other kind have for themselves.
+  void joint(const Joint &op, const Block &block, int64_t width) {
+    std::string prefix = "joint.";
+    if (op.second)
+      attention("attention2.", *block.attention, width, width);
+    norm(prefix + "norm1.", block.norm, width);
+    if (op.keysOnly) {
+      keysOf(prefix + "attention.", *block.attention, width);
+    } else {
+      attention(prefix + "attention.", *block.attention, width, width);
+      norm(prefix + "norm2.", block.norm, width);
+      ffn(prefix + "ffn.", *block.ffn, width);
+    }
+    projection(prefix + "modulation.", (op.keysOnly ? 2 : 6) * width,
+               block.modulation->sourceWidth, block.modulation->bias);
   }
 
   void memory(const std::string &prefix, const MemoryBlock &op, const Norm &own,
@@ -278,7 +306,9 @@ public:
     projection(prefix + "o.", width, values, false);
   }
 
-  void ffn(const std::string &prefix, const FFN &op, int64_t width) {
+  /// `out`: with the matrix behind the activation.
+  void ffn(const std::string &prefix, const FFN &op, int64_t width,
+           bool out = true) {
     if (op.shift)
       roles.push_back({prefix + "x_k", width, 0});
     if (op.gated)
@@ -289,7 +319,8 @@ public:
       projection(prefix + "adapter_gate.", op.width, op.adapterRank, false);
       projection(prefix + "adapter_up.", op.width, op.adapterRank, false);
     }
-    projection(prefix + "down.", width, op.width, op.bias);
+    if (out)
+      projection(prefix + "down.", width, op.width, op.bias);
   }
 
   void blockNorm(const std::string &name, const Block &block, int64_t width) {
@@ -334,7 +365,7 @@ public:
       memory("memory.", *block.memory, block.norm, width);
     if (block.attention)
       attention("attention.", *block.attention, attentionWidth(block, width),
-                width);
+                block.sharedOut ? 0 : width);
     if (block.mamba)
       mamba("mamba.", *block.mamba, width);
     if (block.shortConv) {
@@ -353,8 +384,13 @@ public:
     }
     if (block.ffn) {
       blockNorm("norm2", block, width);
-      ffn("ffn.", *block.ffn, width);
+      ffn("ffn.", *block.ffn, width, !block.sharedOut);
     }
+    if (block.sharedOut && block.attention && block.ffn)
+      projection("out.", width,
+                 block.attention->heads * block.attention->valueDim +
+                     block.ffn->width,
+                 block.ffn->bias);
     if (block.moe) {
       blockNorm("norm2", block, width);
       moe("moe.", *block.moe, width);
@@ -366,6 +402,8 @@ public:
     if (const auto &by = block.modulation)
       projection("modulation.", numModulated(block) * 3 * width,
                  by->sourceWidth, by->bias);
+    if (block.joint && block.modulation && block.attention && block.ffn)
+      joint(*block.joint, block, width);
   }
 };
 
@@ -409,7 +447,10 @@ bool hasMixer(const Block &block) {
 }
 
 int64_t numModulated(const Block &block) {
-  return int64_t(hasMixer(block)) + int64_t(block.cross.has_value()) +
+  if (block.placement == Placement::Parallel)
+    return 1;
+  int64_t second = block.joint && block.joint->second ? 1 : 0;
+  return second + int64_t(hasMixer(block)) + int64_t(block.cross.has_value()) +
          int64_t(block.ffn.has_value() || block.moe.has_value());
 }
 

@@ -23,7 +23,7 @@ const char *keyOf(const Layer &layer) {
       "add",       "l2_norm",   "similarity",  "insert",       "cross_entropy",
       "recurrent", "scan",      "mamba",       "modulate",     "timestep",
       "chunk",     "swap",      "overlap_add", "layer_inputs", "spread",
-      "unite",     "windows",   "whole",       "merge"};
+      "unite",     "windows",   "whole",       "merge",        "unpatch"};
   // In the order of the variant, whose last kinds name themselves.
   static_assert(std::size(keys) + 2 == std::variant_size_v<decltype(layer.op)>);
   return keys[layer.op.index()];
@@ -273,6 +273,8 @@ const char *stringify(Interpolation interpolation) {
     return "bicubic";
   case Interpolation::Corners:
     return "corners";
+  case Interpolation::Centre:
+    return "centre";
   }
   return "";
 }

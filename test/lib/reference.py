@@ -30,6 +30,7 @@ import sys
 import zlib
 
 import reference_forms
+import reference_joint
 import reference_latent
 import reference_recurrent
 import reference_signals
@@ -242,6 +243,8 @@ class Layer:
         return result
 
     def rotate(self, head, rope, position, width, length):
+        if "axes" in rope:
+            return reference_joint.turned(self, head, rope, position)
         channels = self.model.number(rope.get("channels", width))
         half, result = channels // 2, list(head)
         theta, scaling = rope.get("theta", 10000.0), rope.get("scaling", {})
@@ -443,6 +446,10 @@ class Layer:
         def shift(x):
             return reference_recurrent.time_mix(self, x, block["time_mix"],
                                                 "time_mix.")
+        if "joint" in block:
+            return reference_joint.joint(self, rows, block)
+        if "shared_out" in block or (place == "parallel" and "modulation" in block):
+            return reference_joint.side_by_side(self, rows, block)
         parts = [(key, role, f) for key, role, f in (
             ("attention", "norm1", attend), ("mamba", "norm1", mix),
             ("short_conv", "norm1", convolve),
@@ -592,8 +599,12 @@ class Model:
             start = self.start(stream)
             if start in self.inputs:
                 self.masks[title] = self.mask_of(start, batch)
-                if isinstance(self.rows_of(start, batch)[0], list):
-                    rows = self.rows_of(start, batch)
+                rows = self.rows_of(start, batch)
+                if not isinstance(rows[0], list):  # ids, or one vector
+                    first = stream["layers"][0]
+                    vector = len(self.inputs[start][0]) == 2 and isinstance(
+                        rows[0], float) and "conv" not in first
+                    rows = [rows] if vector else None
             else:  # an earlier stream
                 self.masks[title] = self.masks.get(start)
                 rows = ends[start] if start in ends else results[start]
@@ -604,7 +615,8 @@ class Model:
                     f"{title}." if several else "") + f"layers.{index}" + (
                         ".{i}" if repeat > 1 else "")
                 for i in range(repeat):
-                    one = Layer(self, layer, name, i + layer.get("first", 0))
+                    one = Layer(self, layer, name,
+                                i + self.number(layer.get("first", 0)))
                     rows = self.run_layer(one, rows, start, batch, ends, embeddings)
                     if name not in results:
                         self.stacks.setdefault(name, []).append(one.instance())

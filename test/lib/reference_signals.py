@@ -6,7 +6,7 @@ import math
 import sys
 
 KINDS = ("chunk", "timestep", "modulate", "conv", "add", "pool", "class_tokens",
-         "slice", "concat")
+         "slice", "concat", "unpatch")
 
 
 def dot(a, b):
@@ -151,6 +151,12 @@ def interpolated(table, before, grid, size, name):
     return table[:before] + places
 
 
+def centred(table, before, grid, size):
+    top, left = ((a - b) // 2 for a, b in zip(grid, size))
+    return table[:before] + [table[before + (top + y) * grid[1] + left + x]
+                             for y in range(size[0]) for x in range(size[1])]
+
+
 def positions(model, rows, options, layer):
     offset, layout = options.get("offset", 0), options.get("layout", "interleaved")
     channels = model.number(options.get("concat", len(rows[0])))
@@ -169,7 +175,8 @@ def positions(model, rows, options, layer):
     elif learned:
         table = layer.weight("weight", model.number(options["length"]), channels)
         if options.get("interpolate", "none") != "none":
-            table = interpolated(table, model.before, grid, model.grid,
+            table = centred(table, model.before, grid, model.grid) if options[
+                "interpolate"] == "centre" else interpolated(table, model.before, grid, model.grid,
                                  options["interpolate"])
         parts = table[offset:offset + len(rows)]
     else:
@@ -177,6 +184,15 @@ def positions(model, rows, options, layer):
     if "concat" in options:
         return [row + part for row, part in zip(rows, parts)]
     return add(rows, parts)
+
+
+def unpatch(model, rows, side):
+    """Rows of all channels of an image."""
+    height, width = model.grid
+    channels = len(rows[0]) // side**2
+    return [[rows[y // side * width + x // side][
+        (y % side * side + x % side) * channels + c] for x in range(width * side)]
+        for c in range(channels) for y in range(height * side)]
 
 
 def pool(model, rows, options, start, batch):
@@ -222,12 +238,20 @@ def run(model, one, rows, layer, start, batch, each):
         return [[layer["add"].get("scale", 1) * x for x in row] for row in total]
     if "pool" in layer:
         return pool(model, rows, layer["pool"], start, batch)
+    if "unpatch" in layer:
+        return unpatch(model, rows, model.number(layer["unpatch"].get("size", 2)))
+    if "slice" in layer and "part" in layer["slice"]:
+        part = layer["slice"]["part"]
+        first = sum(model.parts[:part])
+        return rows[first:first + model.parts[part]]
     if "slice" in layer:
         first = model.number(layer["slice"].get("first", 0))
         count = model.number(layer["slice"].get("count", len(rows)))
         return rows[first:first + count]
     if "concat" in layer:
-        return rows + model.results[layer["concat"]["source"]]
+        other = model.results[layer["concat"]["source"]]
+        model.parts = [len(rows), len(other)]
+        return rows + other
     count = model.number(layer["class_tokens"].get("count", 1))
     model.before += count
     return one.weight("weight", count, len(rows[0])) + rows

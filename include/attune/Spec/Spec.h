@@ -11,6 +11,7 @@
 #include "attune/Spec/Alternating.h"
 #include "attune/Spec/Audio.h"
 #include "attune/Spec/Codes.h"
+#include "attune/Spec/Joint.h"
 #include "attune/Spec/Latent.h"
 #include "attune/Spec/Places.h"
 #include "attune/Spec/RecurrentLayers.h"
@@ -385,8 +386,15 @@ struct Block {
   std::optional<MoE> moe; ///< in place of `ffn`
   /// Each sublayer is x + gate * f(norm(x) * (1 + scale) + shift). Roles
   /// "modulation.weight" [3 D for each sublayer, C] and "modulation.bias": the
-  /// first sublayer's shift, scale and gate, then those of the next.
+  /// first sublayer's shift, scale and gate, then those of the next. Sublayers
+  /// side by side have one of each.
   std::optional<Modulation> modulation;
+  std::optional<Joint> joint; ///< modulated
+  /// Parallel: one matrix of what attention and the feed-forward layer give,
+  /// side by side. Roles "out.weight" [D, heads*value_dim + ffn width] and, if
+  /// that layer has biases, "out.bias", in place of "attention.o.*" and
+  /// "ffn.down.*".
+  bool sharedOut = false;
   /// Peri only: the stream is several copies of the channels.
   std::optional<Alternating> alternating;
   /// Peri only: with n the norm of the attention's input, what leaves the
@@ -410,7 +418,8 @@ enum class SinusoidLayout { Interleaved, Blocks, Tensor2Tensor, CosinesFirst };
 enum class PositionCount { Input, Tokens, Unpadded };
 /// How a table of an image's places serves an image of another size.
 /// Corners: bilinear with the first and last place of each where they were.
-enum class Interpolation { None, Bilinear, Bicubic, Corners };
+/// Centre: as much of the table's middle as the image has places.
+enum class Interpolation { None, Bilinear, Bicubic, Corners, Centre };
 /// A vector for each position, added or put beside the channels. Learned: role
 /// "weight" [length, width], in two dimensions "rows.weight" [rows, width / 2]
 /// and "columns.weight".
@@ -456,9 +465,11 @@ struct Pool {
 struct ClassTokens {
   int64_t count = 1;
 };
-/// Tokens `first` to `first + count` of each sequence; count 0: the rest.
+/// Tokens `first` to `first + count` of each sequence; count 0: the rest. Or a
+/// part of the tokens that `concat` put one behind the other.
 struct Slice {
   int64_t first = 0, count = 0;
+  int64_t part = -1; ///< its number; -1: none is meant
 };
 /// The tokens of `source`, a stream or layer, behind those of the stream; of a
 /// pooled one its channels behind those of a pooled stream.
@@ -594,8 +605,8 @@ struct Layer {
                Pool, ClassTokens, Slice, Concat, Conv, BatchNorm, InstanceNorm,
                Add, L2Norm, Similarity, Insert, CrossEntropy, Recurrent, Scan,
                Mamba, Modulate, Timestep, Chunk, SwapChunks, OverlapAdd,
-               LayerInputs, Spread, Unite, Windows, Whole, Merge, Extension,
-               Function>
+               LayerInputs, Spread, Unite, Windows, Whole, Merge, Unpatch,
+               Extension, Function>
       op;
   int64_t inputWidth = 0; ///< channels before this layer (0: ids, bare op)
   int64_t width = 0;      ///< channels after this layer (0: no tokens)
@@ -742,8 +753,8 @@ int64_t innerWidth(const Block &block, int64_t width);
 int64_t attentionWidth(const Block &block, int64_t width);
 /// Whether a block has attention or what takes its place.
 bool hasMixer(const Block &block);
-/// How many sublayers a block has, each with a shift, scale and gate if it is
-/// modulated.
+/// How many shifts, scales and gates a block has if it is modulated: one of
+/// each for every sublayer, or for all that stand side by side.
 int64_t numModulated(const Block &block);
 
 /// The key of a layer's kind: "block", "linear", ... Norms are all "norm";

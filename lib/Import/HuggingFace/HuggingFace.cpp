@@ -62,7 +62,8 @@ bool isHuggingFacePath(const std::string &path) {
   std::optional<Value> root =
       spec::parseJson(*file, reporter, spec::JsonDialect::Python);
   return root && root->isObject() && !root->find("attune") &&
-         (root->find("model_type") || root->find("architectures"));
+         (root->find("model_type") || root->find("architectures") ||
+          root->find("_class_name"));
 }
 
 void hf::refuseUnsupportedKeys(Config &config) {
@@ -166,6 +167,10 @@ static const Architecture *chooseArchitecture(Config &config,
                                               DiagnosticEngine &diags) {
   std::string type = canonicalType(config.text("model_type", ""));
   std::vector<std::string> classes;
+  // Files of diffusers name their class alone.
+  bool ofDiffusers = type.empty() && config.peek("_class_name");
+  if (ofDiffusers)
+    classes.push_back(config.text("_class_name", ""));
   if (const Value *names = config.get("architectures")) {
     if (names->isString())
       classes.push_back(names->text);
@@ -202,6 +207,13 @@ static const Architecture *chooseArchitecture(Config &config,
         config.error("model_type", why);
         return nullptr;
       }
+  if (!chosen && ofDiffusers) {
+    config.error("_class_name",
+                 "the class " + spec::quote(classes.front()) +
+                     " of diffusers is not known; its transformers "
+                     "FluxTransformer2DModel and SD3Transformer2DModel are");
+    return nullptr;
+  }
   if (!chosen) {
     config.error(
         "model_type",
@@ -318,6 +330,9 @@ static void addScore(Config &config, spec::Stream &stream) {
 static std::string nameOf(const fs::path &folder) {
   std::error_code ignored;
   fs::path whole = fs::weakly_canonical(folder, ignored);
+  if (whole.filename() == "transformer" &&
+      fs::exists(whole.parent_path() / "model_index.json", ignored))
+    whole = whole.parent_path();
   return whole.has_filename() ? whole.filename().string() : std::string();
 }
 
@@ -510,8 +525,14 @@ importHuggingFace(const std::string &path, DiagnosticEngine &diags,
                   const std::vector<std::string> &ignoredKeys,
                   std::optional<ImageSize> imageSize) {
   fs::path configPath = path;
-  if (isFolder(configPath))
+  if (isFolder(configPath)) {
+    // A pipeline of diffusers has a folder for each of its models.
+    std::error_code ignored;
+    if (!fs::exists(configPath / "config.json", ignored) &&
+        fs::exists(configPath / "transformer" / "config.json", ignored))
+      configPath /= "transformer";
     configPath /= "config.json";
+  }
   ImportedModel result;
   fs::path folder = configPath.parent_path();
   result.folder = folder.empty() ? "." : folder.string();

@@ -28,6 +28,9 @@ static constexpr char kOfWaves[] =
     "proj_codevector_dim tdnn_dilation tdnn_dim tdnn_kernel "
     "tokenizer_class use_weighted_layer_sum xvector_output_dim";
 
+/// Keys that diffusers leaves in its files.
+static constexpr char kOfDiffusers[] = "_class_name _diffusers_version";
+
 std::vector<ClassKeys> keysOfEncoders() {
   return {
       {"albert",
@@ -142,6 +145,12 @@ std::vector<ClassKeys> keysOfEncoders() {
        "pooler_num_fc_layers pooler_size_per_head pooler_type "
        "summary_activation summary_first_dropout summary_last_dropout "
        "summary_type summary_use_proj"},
+      {"flux",
+       "patch_size=1 in_channels=64 out_channels num_layers=19 "
+       "num_single_layers=38 attention_head_dim=128 num_attention_heads=24 "
+       "joint_attention_dim=4096 pooled_projection_dim=768 "
+       "guidance_embeds=false axes_dims_rope",
+       kOfDiffusers},
       {"hubert",
        "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
        "intermediate_size=3072 layer_norm_eps=1e-5 hidden_act=gelu "
@@ -257,6 +266,12 @@ std::vector<ClassKeys> keysOfEncoders() {
        "pooler_num_fc_layers pooler_size_per_head pooler_type "
        "summary_activation summary_first_dropout summary_last_dropout "
        "summary_type summary_use_proj"},
+      {"sd3",
+       "patch_size=2 in_channels=16 out_channels=16 num_layers=18 "
+       "attention_head_dim=64 num_attention_heads=18 joint_attention_dim=4096 "
+       "caption_projection_dim=1152 pooled_projection_dim=2048 "
+       "pos_embed_max_size=96 qk_norm dual_attention_layers sample_size=128",
+       kOfDiffusers},
       {"siglip",
        "text_config text_config_dict vision_config vision_config_dict",
        "initializer_factor"},

@@ -241,6 +241,16 @@ std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
     for (const char *prefix :
          {"lm_head.", "quantizer.", "project_hid.", "project_q."})
       leaveOut(prefix, "a head that the model's class does not have", "");
+  // Nobody reads what the last block makes of the text.
+  const Value *blocks = config.peek("num_layers");
+  if (name == "SD3Transformer2DModel")
+    for (const char *part : {"add_q_proj.", "norm_added_q."})
+      leaveOut("transformer_blocks." +
+                   std::to_string(blocks && blocks->isNumber()
+                                      ? int64_t(blocks->real) - 1
+                                      : 17) +
+                   ".attn." + part,
+               "queries of the text, whose results nobody reads", "num_layers");
   for (const char *prefix : {"v_head.", "medusa_head."})
     leaveOut(prefix, "a head that the model's class does not have", "");
   // A classifier scores the mean of the patches.

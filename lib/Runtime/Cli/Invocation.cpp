@@ -230,7 +230,8 @@ bool Invocation::bindCache(unsigned i, void *data, Error &error) {
 }
 
 namespace {
-/// A size that follows from others, "(samples-10)/5+1" or "(frames)*8".
+/// A size that follows from others, "(samples-10)/5+1" or
+/// "((height-2)/2+1)*2".
 template <typename Dims> class Formula {
 public:
   /// `dim` gives the size of a name, or less than 0.

@@ -82,6 +82,7 @@ void LayerParser::parse(const Object &object, size_t index) {
                 std::holds_alternative<Windows>(layer.op) ||
                 std::holds_alternative<Whole>(layer.op) ||
                 std::holds_alternative<Merge>(layer.op) ||
+                std::holds_alternative<Unpatch>(layer.op) ||
                 std::holds_alternative<CrossEntropy>(layer.op) ||
                 std::holds_alternative<Recurrent>(layer.op) ||
                 std::holds_alternative<Scan>(layer.op) ||
@@ -570,6 +571,8 @@ Block LayerParser::parseBlock(const Object &object) {
     block.modulation = parseModulation(*modulation);
     checkModulation(object, block);
   }
+  parseJoint(object, block);
+  parseSharedOut(object, block);
 
   if (block.layerScale && object.has("cross"))
     object.error("cross", "has no weights in a block with layer_scale");

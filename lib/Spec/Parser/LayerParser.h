@@ -86,6 +86,8 @@ private:
   void checkGroups(const Object &object, const Router &router, int64_t experts,
                    Known active);
   void parseMemory(const Object &object, Block &block);
+  void parseJoint(const Object &object, Block &block);
+  void parseSharedOut(const Object &object, Block &block);
   void parseLatent(const Object &object, const Object &options,
                    Attention &attention);
   KeyIndex parseKeyIndex(const Object &object, const Object &options,
@@ -103,6 +105,8 @@ private:
   Similarity parseSimilarity(const Object &object);
   Insert parseInsert(const Object &object);
   bool parsePlaces(const Object &object, Layer &layer);
+  std::vector<bool> partsBehind(const Concat &concat) const;
+  Unpatch parseUnpatch(const Object &object);
   bool parseSignals(const Object &object, Layer &layer);
   Modulation parseModulation(const Object &object);
   void checkModulation(const Object &object, const Block &block);
@@ -156,6 +160,9 @@ private:
   bool grid = false;       ///< the tokens are the places of an image
   bool windowed = false;   ///< they are those of windows of an image
   bool behindGrid = false; ///< they are those of an image behind others
+  /// Of tokens that `concat` put one behind the other: which parts are the
+  /// places of an image.
+  std::vector<bool> parts;
   /// The tokens are those of chunks, or chunks at the same place of theirs.
   enum class Chunks { None, Cut, Swapped } chunks = Chunks::None;
   std::string namePrefix;

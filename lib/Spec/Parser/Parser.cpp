@@ -235,16 +235,20 @@ Known ModelParser::inputWidth(const Object &object, const Stream &stream,
     return std::nullopt;
   bool isFloat = input->dtype == DType::F32 || input->dtype == DType::F16 ||
                  input->dtype == DType::BF16;
-  if (!isFloat || input->shape.size() != 3 || input->shape[2].size < 0) {
+  bool isVector = input->shape.size() == 2;
+  if (!isFloat || (!isVector && input->shape.size() != 3) ||
+      input->shape.back().size < 0) {
     object.error("input", "input " + quote(input->name) +
                               " cannot start a stream; expected float "
-                              "[batch, tokens, width] with a fixed width" +
+                              "[batch, tokens, width] or [batch, width] with a "
+                              "fixed width" +
                               (isFloat && input->shape.size() == 4
                                    ? ", or a conv as the first layer"
                                    : ""));
     return std::nullopt;
   }
-  return input->shape[2].size;
+  pooled = isVector;
+  return input->shape.back().size;
 }
 
 /// The bare op reads inputs by name and starts no stream.

@@ -12,22 +12,50 @@
 namespace attune::spec {
 
 namespace {
-enum class Form { None, Image, Windows };
+enum class Kind { None, Image, Windows };
+/// What tokens are, and of those that `concat` put one behind the other, which
+/// parts are the places of an image.
+struct Form {
+  Kind kind = Kind::None;
+  std::vector<bool> parts = {};
+};
 } // namespace
 
-/// What the tokens become in a layer.
-static Form formBehind(const Layer &layer, Form form) {
+static Form formOf(const std::vector<Stream> &streams, size_t count,
+                   const std::string &name);
+
+static std::vector<bool> partsOf(const Form &form) {
+  return form.parts.empty() ? std::vector<bool>{form.kind == Kind::Image}
+                            : form.parts;
+}
+
+static std::vector<bool> joined(const Form &first, const Form &second) {
+  std::vector<bool> parts = partsOf(first), more = partsOf(second);
+  parts.insert(parts.end(), more.begin(), more.end());
+  return parts;
+}
+
+/// What the tokens become in a layer, of the stream behind `count` others.
+static Form formBehind(const std::vector<Stream> &streams, size_t count,
+                       const Layer &layer, const Form &form) {
   const auto *conv = std::get_if<Conv>(&layer.op);
   if (conv && conv->kernel.size() == 2)
-    return Form::Image;
+    return {Kind::Image};
   if (conv || layer.pooled || std::holds_alternative<ClassTokens>(layer.op) ||
-      std::holds_alternative<Slice>(layer.op) ||
-      std::holds_alternative<Concat>(layer.op) ||
+      std::holds_alternative<Unpatch>(layer.op) ||
       std::holds_alternative<Chunk>(layer.op))
-    return Form::None;
+    return {};
+  if (const auto *slice = std::get_if<Slice>(&layer.op)) {
+    auto part = static_cast<size_t>(slice->part);
+    bool isImage =
+        slice->part >= 0 && part < form.parts.size() && form.parts[part];
+    return {isImage ? Kind::Image : Kind::None};
+  }
+  if (const auto *concat = std::get_if<Concat>(&layer.op))
+    return {Kind::None, joined(form, formOf(streams, count, concat->source))};
   if (std::holds_alternative<Windows>(layer.op))
-    return Form::Windows;
-  return std::holds_alternative<Whole>(layer.op) ? Form::Image : form;
+    return {Kind::Windows};
+  return std::holds_alternative<Whole>(layer.op) ? Form{Kind::Image} : form;
 }
 
 /// What the tokens are that `name` gives: one of the first `count` streams, or
@@ -43,15 +71,22 @@ static Form formOf(const std::vector<Stream> &streams, size_t count,
       continue;
     Form form = formOf(streams, i, streams[i].input);
     for (auto layer = layers.begin(); layer <= end; ++layer)
-      form = formBehind(*layer, form);
+      form = formBehind(streams, i, *layer, form);
     return form;
   }
-  return Form::None;
+  return {};
 }
 
 void LayerParser::findPlaces() {
-  grid =
-      formOf(model.streams, model.streams.size(), stream.input) == Form::Image;
+  Form form = formOf(model.streams, model.streams.size(), stream.input);
+  grid = form.kind == Kind::Image;
+  parts = form.parts;
+}
+
+std::vector<bool> LayerParser::partsBehind(const Concat &concat) const {
+  Form mine = {grid ? Kind::Image : Kind::None, parts};
+  return joined(mine,
+                formOf(model.streams, model.streams.size(), concat.source));
 }
 
 void LayerParser::finish(const Object &object) {
@@ -94,6 +129,9 @@ bool LayerParser::parsePlaces(const Object &object, Layer &layer) {
       else
         width = *width * *size * *size;
     }
+  } else if (auto options = object.object("unpatch")) {
+    needImage(*options);
+    layer.op = parseUnpatch(*options);
   } else {
     return false;
   }

@@ -53,8 +53,14 @@ Modulation LayerParser::parseModulation(const Object &object) {
 }
 
 void LayerParser::checkModulation(const Object &object, const Block &block) {
-  if (block.placement != Placement::Pre)
-    object.error("modulation", "belongs to pre-norm blocks");
+  bool parallel = block.placement == Placement::Parallel;
+  if (block.placement != Placement::Pre && !parallel)
+    object.error("modulation", "belongs to pre-norm and parallel blocks");
+  if (parallel && (block.norm.scale || block.norm.bias))
+    object.error("norm", "the norm of a modulated parallel block is one for "
+                         "all sublayers and has no weights; give it "
+                         "\"scale\": false and, if it is a layer_norm, "
+                         "\"bias\": false");
   if (block.residualScale != 1)
     object.error("residual_scale", "has no place beside the gates of a "
                                    "modulation");
@@ -104,6 +110,7 @@ Chunk LayerParser::parseChunk(const Object &object) {
     object.error("cuts what is in chunks already");
   chunks = Chunks::Cut;
   grid = behindGrid = false;
+  parts.clear();
   return chunk;
 }
 

@@ -88,6 +88,7 @@ ClassTokens LayerParser::parseClassTokens(const Object &object) {
   tokens.count = object.integer("count", 1).value_or(1);
   behindGrid |= grid;
   grid = false;
+  parts.clear();
   return tokens;
 }
 
@@ -97,6 +98,22 @@ Slice LayerParser::parseSlice(const Object &object) {
   slice.first = object.integer("first", 0).value_or(0);
   slice.count = object.integer("count", 0).value_or(0);
   grid = behindGrid = false;
+  if (object.has("part")) {
+    slice.part = object.integer("part", 0).value_or(0);
+    for (const char *key : {"first", "count"})
+      if (object.has(key))
+        object.error(key, "has no place beside 'part'");
+    auto numParts = static_cast<int64_t>(parts.size());
+    if (numParts < 2)
+      object.error("part", "the tokens before it are not parts that 'concat' "
+                           "put one behind the other");
+    else if (slice.part >= numParts)
+      object.error("part", "there are " + std::to_string(numParts) +
+                               " parts, counted from 0");
+    else
+      grid = parts[static_cast<size_t>(slice.part)];
+  }
+  parts.clear();
   return slice;
 }
 
@@ -121,6 +138,7 @@ Concat LayerParser::parseConcat(const Object &object) {
                                  " channels, but the stream " +
                                  std::to_string(*width));
   }
+  parts = partsBehind(concat);
   grid = behindGrid = false;
   return concat;
 }
@@ -253,6 +271,7 @@ Conv LayerParser::parseConv(const Object &object) {
   width = out;
   grid = dims == 2;
   behindGrid = false;
+  parts.clear();
   return conv;
 }
 

@@ -119,6 +119,31 @@ const ObjectType &uniteType() {
   return type;
 }
 
+const ObjectType &jointType() {
+  static const ObjectType type{
+      "joint",
+      "Tokens of two kinds, which 'concat' put one behind the other: all "
+      "attend "
+      "to all, but each kind has its own weights.",
+      {
+          {"part", integer(0, 1),
+           "which of the two parts has the weights joint.*, the other one "
+           "those "
+           "of the block",
+           true},
+          {"keys_only", boolean(),
+           "this part gives keys and values alone and leaves the block as it "
+           "came; default false"},
+          {"second_attention", boolean(),
+           "the block's own part has another attention beside the joint one, "
+           "of "
+           "its tokens alone; default false"},
+      },
+      {},
+      {}};
+  return type;
+}
+
 const ObjectType &blockType() {
   static const ObjectType type{
       "block",
@@ -158,7 +183,13 @@ const ObjectType &blockType() {
           {"ffn", object(ffnType()), "feed-forward"},
           {"moe", object(moeType()), "mixture of experts, in place of ffn"},
           {"modulation", object(modulationType()),
-           "pre-norm: shift, scale and gate of each sublayer"},
+           "pre-norm: shift, scale and gate of each sublayer; parallel: one of "
+           "each"},
+          {"joint", object(jointType()),
+           "modulated: tokens of two kinds with their own weights"},
+          {"shared_out", boolean(),
+           "parallel: one matrix of what attention and ffn give, side by side; "
+           "default false"},
           {"alternating", object(alternatingType()),
            "peri: the stream is several copies of the channels, of which the "
            "block computes one and predicts the others"},

@@ -233,10 +233,11 @@ static const ObjectType &positionsType() {
            "two dimensions: the first half is for the column; default false"},
           {"grid", array(integer(1), 2),
            "learned: rows and columns of the image that the tables are for"},
-          {"interpolate", choice({"none", "bilinear", "bicubic", "corners"}),
+          {"interpolate",
+           choice({"none", "bilinear", "bicubic", "corners", "centre"}),
            "learned, over a grid: how the table is stretched to an image of "
-           "another size (corners: bilinear, and corners stay where they are); "
-           "default none"},
+           "another size (corners: bilinear, and corners stay where they are; "
+           "centre: the middle of the table, as it is); default none"},
       },
       {},
       {}};
@@ -321,6 +322,7 @@ static ObjectType &layerType() {
           {"windows", object(windowsType()), "windows of an image"},
           {"whole", object(wholeType()), "the end of windows"},
           {"merge", object(mergeType()), "squares of places as one"},
+          {"unpatch", object(unpatchType()), "places as an image"},
           {"activation", object(activationType()), "activation alone"},
           {"softmax", object(softmaxType()), "softmax alone"},
           {"rotary", object(rotaryType()), "rotary positions alone"},
@@ -358,7 +360,8 @@ static ObjectType &layerType() {
        "recurrent",    "scan",      "mamba",        "modulate",
        "timestep",     "chunk",     "swap",         "overlap_add",
        "slice",        "concat",    "layer_inputs", "spread",
-       "unite",        "windows",   "whole",        "merge"},
+       "unite",        "windows",   "whole",        "merge",
+       "unpatch"},
       "kind"};
   return type;
 }
@@ -479,9 +482,10 @@ static std::vector<const ObjectType *> &allObjectTypes() {
       &modulationType(),   &timestepType(),     &chunkType(),
       &swapType(),         &overlapAddType(),   &alternatingType(),
       &layerInputsType(),  &memoryType(),       &spreadType(),
-      &uniteType(),        &weightSourceType(), &layerType(),
-      &inputType(),        &streamType(),       &samplingType(),
-      &generationType(),   &audioType(),        &codesType()};
+      &uniteType(),        &jointType(),        &unpatchType(),
+      &weightSourceType(), &layerType(),        &inputType(),
+      &streamType(),       &samplingType(),     &generationType(),
+      &audioType(),        &codesType()};
   return types;
 }
 

@@ -48,7 +48,11 @@ const ObjectType &sliceType() {
       "slice",
       "Some of the tokens; those that a sequence does not have are left out.",
       {{"first", integer(0), "the first of them, counted from 0; default 0"},
-       {"count", integer(1), "how many; default the rest"}},
+       {"count", integer(1), "how many; default the rest"},
+       {"part", integer(0),
+        "in place of both: the number of one of the parts that 'concat' put "
+        "one "
+        "behind the other"}},
       {},
       {}};
   return type;
@@ -186,6 +190,17 @@ const ObjectType &mergeType() {
       "merge",
       "Squares of an image's places as one, their channels side by side.",
       {{"size", integer(2), "places on each side; default 2"}},
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &unpatchType() {
+  static const ObjectType type{
+      "unpatch",
+      "An image [batch, channels, height, width] of whose squares the places "
+      "have the numbers, row by row, all channels of one next to each other.",
+      {{"size", integer(1), "of a square, on each side; default 2"}},
       {},
       {}};
   return type;

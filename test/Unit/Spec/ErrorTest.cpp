@@ -495,7 +495,7 @@ TEST(ModelErrors, Inputs) {
                      "\"shape\": [\"b\", \"t\", \"w\"]}},\n\"layers\": "
                      "[{\"rms_norm\": {}}]}"),
             "1:1 error: input 'x' cannot start a stream; expected float "
-            "[batch, tokens, width] with a fixed width\n");
+            "[batch, tokens, width] or [batch, width] with a fixed width\n");
   EXPECT_EQ(errorsOf("{\"attune\": 1, \"inputs\": {\"x\": {\"dtype\": \"i64\", "
                      "\"shape\": [\"b\", \"t\"]}},\n\"streams\": {\"s\": "
                      "{\"input\": \"y\", \"layers\": [{\"embedding\": "
