@@ -637,6 +637,8 @@ static bool canDecode(const Model &model) {
     if (const auto *op = std::get_if<Attention>(&layer.op))
       if (!op->projections)
         return false;
+    if (std::holds_alternative<Conv>(layer.op))
+      return false; // it sees later places, too
     const auto *block = std::get_if<Block>(&layer.op);
     found |= std::holds_alternative<Mamba>(layer.op) ||
              (block && hasMixer(*block) && !block->attention);

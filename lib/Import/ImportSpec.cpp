@@ -85,6 +85,9 @@ bool attune::canDecode(const spec::Model &model) {
   });
   if (!grows)
     return false;
+  // Codes are written for a text.
+  if (model.codes && !crosses)
+    return false;
   // Otherwise nothing says what the streams before the last are for.
   if (crosses != encoderDecoder)
     return false;

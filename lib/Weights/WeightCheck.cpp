@@ -160,7 +160,9 @@ void Checker::note(const NeededWeight &weight) {
 /// and those of a convolution's kernel are columns.
 static std::vector<int64_t> asWanted(std::vector<int64_t> shape,
                                      const std::vector<int64_t> &wanted) {
-  while (shape.size() > wanted.size() && shape.front() == 1)
+  // One row is there already, and what follows are its columns.
+  bool isRow = wanted.size() == 2 && wanted.front() == 1;
+  while (!isRow && shape.size() > wanted.size() && shape.front() == 1)
     shape.erase(shape.begin());
   while (shape.size() < wanted.size() &&
          wanted[wanted.size() - shape.size() - 1] == 1)

@@ -107,12 +107,12 @@ def timestep(model, number, options):
 
 def sinusoids(t, channels, layout):
     half = channels // 2
-    angles = [t * 10000.0 ** (-k / (half - 1) if layout == "tensor2tensor" else -k / half)
-              for k in range(half)]
+    last = half - 1 if layout in ("tensor2tensor", "cosines_first") else half
+    angles = [t * 10000.0 ** (-k / last) for k in range(half)]
     sines, cosines = [math.sin(a) for a in angles], [math.cos(a) for a in angles]
     if layout == "interleaved":
         return [x for pair in zip(sines, cosines) for x in pair]
-    return sines + cosines
+    return cosines + sines if layout == "cosines_first" else sines + cosines
 
 
 def kernel(name, d):

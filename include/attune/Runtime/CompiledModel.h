@@ -286,6 +286,11 @@ public:
   /// decode entry.
   static std::unique_ptr<Session> create(CompiledModel &model, int64_t batch,
                                          int64_t capacity, Error &error);
+  /// The same of a model that writes a code of each codebook, for which the
+  /// other fails: steps take other ids.
+  static std::unique_ptr<Session> createOfCodes(CompiledModel &model,
+                                                int64_t batch, int64_t capacity,
+                                                Error &error);
 
   /// Encoder-decoders: reads what is to be decoded, before the first step, and
   /// starts over. Inputs that the model does not have are passed over.

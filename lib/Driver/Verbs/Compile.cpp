@@ -181,6 +181,9 @@ void Compiler::reportWritten() {
     next = "run it: " + quote((named ? "" : "./") + options.output);
     if (source.model && source.model->audio)
       next += " generate --audio=FILE.wav";
+    else if (source.model && source.model->codes &&
+             !source.model->codes->sound.empty())
+      next += " generate --prompt TEXT --audio-out=FILE.wav";
     else if (!lowering.canGenerate())
       next += " run --inputs=IN.safetensors --outputs=OUT.safetensors";
     else if (!source.tokenizerPath.empty())

@@ -97,13 +97,16 @@ static bool changesNothing(const Value &value, double neutral) {
   return false;
 }
 
-static void warnOfUnsupported(Config &config, bool hears,
+static void warnOfUnsupported(Config &config, const GenerationSource &source,
                               DiagnosticEngine &diags) {
+  auto isRead = [&](std::string_view name) {
+    return (source.hears && name == "forced_decoder_ids") ||
+           (source.codes && name == "guidance_scale");
+  };
   std::string names;
   for (const Unsupported &setting : unsupported)
     if (const Value *value = config.peek(setting.name))
-      if (!(hears && setting.name == std::string_view("forced_decoder_ids")) &&
-          !changesNothing(*value, setting.neutral))
+      if (!isRead(setting.name) && !changesNothing(*value, setting.neutral))
         names += (names.empty() ? "" : ", ") + std::string(setting.name);
   if (!names.empty())
     diags.warning(config.locate(),
@@ -154,7 +157,10 @@ static void readSampling(Config &config, const GenerationSource &source,
       continue;
     generation.sampling.emplace_back(&setting, *value);
   }
-  warnOfUnsupported(config, source.hears, diags);
+  // One of 1 or less guides nothing.
+  if (source.codes && config.peek("guidance_scale"))
+    source.codes->guidance = std::max(config.real("guidance_scale", 1.0), 1.0);
+  warnOfUnsupported(config, source, diags);
 }
 
 //===----------------------------------------------------------------------===//

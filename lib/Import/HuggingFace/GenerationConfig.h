@@ -20,6 +20,8 @@ struct GenerationSource {
   int64_t context = 0;       ///< 0: unlimited
   /// What its text starts from depends on a sound: see AudioConfig.h.
   bool hears = false;
+  /// Of a model of several codebooks: takes the factor of its guidance.
+  spec::Codes *codes = nullptr;
 };
 
 /// Special tokens and settings of sampling, from generation_config.json where

@@ -450,9 +450,13 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
   if (model && scores)
     addScore(config, model->streams.back());
   int64_t vocab = model ? vocabularyOf(*model) : maxSize;
-  GenerationSource generates = {
-      vocab, architecture->encoderDecoder, context.languageModel,
-      model ? model->context : 0, model && model->audio};
+  GenerationSource generates = {vocab,
+                                architecture->encoderDecoder,
+                                context.languageModel,
+                                model ? model->context : 0,
+                                model && model->audio,
+                                model && model->codes ? &*model->codes
+                                                      : nullptr};
   bool read =
       readGeneration(config, result.folder, generates, generation, diags) &&
       (!model || readAudio(config, result.folder, vocab, *model, diags));

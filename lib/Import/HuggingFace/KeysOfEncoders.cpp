@@ -145,12 +145,23 @@ std::vector<ClassKeys> keysOfEncoders() {
        "pooler_num_fc_layers pooler_size_per_head pooler_type "
        "summary_activation summary_first_dropout summary_last_dropout "
        "summary_type summary_use_proj"},
+<<<<<<< HEAD
       {"flux",
        "patch_size=1 in_channels=64 out_channels num_layers=19 "
        "num_single_layers=38 attention_head_dim=128 num_attention_heads=24 "
        "joint_attention_dim=4096 pooled_projection_dim=768 "
        "guidance_embeds=false axes_dims_rope",
        kOfDiffusers},
+=======
+      {"encodec",
+       "hidden_size=128 num_filters=32 kernel_size=7 last_kernel_size=7 "
+       "residual_kernel_size=3 compress=2 num_lstm_layers=2 "
+       "pad_mode=reflect upsampling_ratios target_bandwidths "
+       "sampling_rate=24000 codebook_size=1024 codebook_dim "
+       "norm_type=weight_norm use_causal_conv=true use_conv_shortcut=true "
+       "normalize=false chunk_length_s num_residual_layers=1 audio_channels=1",
+       "dilation_growth_rate overlap trim_right_ratio"},
+>>>>>>> fce3b5ba (MusicGen as published, and EnCodec's decoder: generate --audio-out makes a sound of a text)
       {"hubert",
        "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
        "intermediate_size=3072 layer_norm_eps=1e-5 hidden_act=gelu "
@@ -226,6 +237,13 @@ std::vector<ClassKeys> keysOfEncoders() {
        "feed_forward_proj=gated-gelu dense_act_fn=gelu_new is_gated_act=true "
        "tie_word_embeddings=false scale_decoder_outputs=false",
        "classifier_dropout dropout_rate initializer_factor n_positions"},
+      {"musicgen", "text_encoder audio_encoder decoder", ""},
+      {"musicgen_decoder",
+       "hidden_size=1024 num_attention_heads=16 num_hidden_layers=24 "
+       "ffn_dim=4096 vocab_size=2048 max_position_embeddings=2048 "
+       "num_codebooks=4 activation_function=gelu audio_channels=1",
+       "activation_dropout attention_dropout classifier_dropout dropout "
+       "initializer_factor layerdrop scale_embedding tie_word_embeddings"},
       {"nomic_bert",
        "n_embd=768 n_head=12 n_layer=12 n_inner=3072 vocab_size=50257 "
        "layer_norm_epsilon=1e-05 activation_function=gelu mlp_fc1_bias=true "

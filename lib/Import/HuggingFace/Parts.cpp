@@ -202,6 +202,28 @@ static void leaveOutSharedKeys(Config &config, const Value *layers,
                    "read those of earlier ones");
 }
 
+/// What makes codes of sounds, and what training the codebooks counted.
+template <typename F>
+static void leaveOutOfCodec(std::string_view name, bool hasShared, F leaveOut) {
+  bool whole = name == "MusicgenForConditionalGeneration";
+  if (!whole && name != "EncodecModel")
+    return;
+  std::string prefix = whole ? "audio_encoder." : "";
+  leaveOut(prefix + "encoder.", "what makes codes of a sound", "");
+  for (int64_t k = 0; k < 64; ++k)
+    for (const char *counted : {"cluster_size", "embed_avg", "inited"})
+      leaveOut(prefix + "quantizer.layers." + std::to_string(k) + ".codebook." +
+                   counted,
+               "what training keeps of a codebook", "");
+  if (!whole)
+    return;
+  leaveOut("decoder.model.decoder.embed_positions.",
+           "positions, which are computed", "");
+  if (hasShared)
+    leaveOut("text_encoder.encoder.embed_tokens.", "a copy of the shared table",
+             "");
+}
+
 std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
                                      const TextPart *text,
                                      const Checkpoint &checkpoint,
@@ -237,6 +259,8 @@ std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
                              "hubert.masked_spec_embed"})
     leaveOut(prefix, "what training puts in the place of frames", "");
   std::string_view name = chosen.name;
+  leaveOutOfCodec(name, checkpoint.find("text_encoder.shared.weight"),
+                  leaveOut);
   if (name == "Wav2Vec2Model" || name == "HubertModel")
     for (const char *prefix :
          {"lm_head.", "quantizer.", "project_hid.", "project_q."})

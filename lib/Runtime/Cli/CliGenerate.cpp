@@ -9,6 +9,7 @@
 #include "../Generation/StopText.h"
 #include "../Generation/TokenLogprobs.h"
 #include "../Sound/LetterWriter.h"
+#include "CliCompose.h"
 #include "CliTranscribe.h"
 
 #include "PromptImages.h"
@@ -415,6 +416,15 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
   if (!model.chooseAdapter(options.adapter, error) ||
       !options.takeSettings(info, settings, error))
     return false;
+  if (info.codes.books() > 0) {
+    noteSettings(settings, messages);
+    return compose(model, options, out, messages, error);
+  }
+  for (const char *name : {"audio-out", "codes-out", "guidance"})
+    if (std::find(options.given.begin(), options.given.end(), name) !=
+        options.given.end())
+      return error.badInput("--" + std::string(name) + ": model '" + info.name +
+                            "' makes no sound");
   if (!options.audio.empty()) {
     noteSettings(settings, messages);
     return transcribe(model, options, out, messages, error);

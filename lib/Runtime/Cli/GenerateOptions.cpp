@@ -36,6 +36,13 @@ const OptionSpecs &GenerateOptions::specs() {
          "the model says, or the one that it hears)"},
         {"task", "NAME", "with --audio: transcribe, or translate into English"},
         {"timestamps", "", "with --audio: say when each part was said"},
+        {"audio-out", "FILE",
+         "WAV file for the sound that the model makes of the prompt"},
+        {"codes-out", "FILE",
+         "safetensors file for that sound's codes, [1, codebooks, frames]"},
+        {"guidance", "G",
+         "let the prompt count G times in that sound (1: once; default: as the "
+         "model says)"},
         {"image", "FILE",
          "picture (PNG or JPEG) for the next image token of the prompt; may be "
          "repeated"},
@@ -168,6 +175,12 @@ bool GenerateOptions::set(const ParsedOption &option, bool &mine,
     task = option.value;
   } else if (name == "timestamps") {
     timestamps = on;
+  } else if (name == "audio-out") {
+    audioOut = option.value;
+  } else if (name == "codes-out") {
+    codesOut = option.value;
+  } else if (name == "guidance") {
+    return parseReal(option, 1, 1000, guidance, error);
   } else if (name == "image") {
     images.push_back(option.value);
   } else if (name == "max-new-tokens") {

@@ -43,6 +43,18 @@ static const EntryInfo *findAllTokens(const CompiledModel &model,
 
 std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
                                          int64_t capacity, Error &error) {
+  if (model.info().codes.books() > 0) {
+    error.badInput("model '" + model.info().name +
+                   "' writes codes of several codebooks and no text; "
+                   "'generate' makes sounds of them");
+    return nullptr;
+  }
+  return create(model, batch, capacity, /*ownsCaches=*/true, error);
+}
+
+std::unique_ptr<Session> Session::createOfCodes(CompiledModel &model,
+                                                int64_t batch, int64_t capacity,
+                                                Error &error) {
   return create(model, batch, capacity, /*ownsCaches=*/true, error);
 }
 

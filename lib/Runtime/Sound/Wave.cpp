@@ -14,6 +14,7 @@
 #include "Wave.h"
 
 #include "attune/Runtime/Safetensors.h"
+#include "attune/Runtime/WholeFile.h"
 
 #include <cmath>
 #include <cstring>
@@ -205,6 +206,40 @@ bool readWave(const std::string &path, Sound &sound, Error &error) {
     return error.badInput(problem);
   return parseWave(file.data(), file.size(), sound, problem) ||
          error.badInput(path + ": " + problem);
+}
+
+template <typename T> static void store(std::string &bytes, T value) {
+  bytes.append(reinterpret_cast<const char *>(&value), sizeof(T));
+}
+
+bool writeWave(const std::string &path, const Sound &sound, Error &error) {
+  uint64_t size = sound.samples.size() * sizeof(float);
+  auto rate = static_cast<uint32_t>(sound.rate);
+  constexpr uint32_t formatBytes = 18, factBytes = 4, headBytes = 4 + 3 * 8;
+  if (size > UINT32_MAX - headBytes - formatBytes - factBytes)
+    return error.badInput(path + ": a WAV file holds no " +
+                          std::to_string(sound.samples.size()) + " samples");
+  std::string head = "RIFF";
+  store(head,
+        static_cast<uint32_t>(headBytes + formatBytes + factBytes + size));
+  head += "WAVEfmt ";
+  store(head, formatBytes);
+  store(head, uint16_t(Format::Real));
+  store(head, uint16_t(1)); // channel
+  store(head, rate);
+  store(head, static_cast<uint32_t>(rate * sizeof(float)));
+  store(head, static_cast<uint16_t>(sizeof(float)));
+  store(head, uint16_t(32));
+  store(head, uint16_t(0)); // no more about the format
+  // Of samples that are no whole numbers their count.
+  head += "fact";
+  store(head, factBytes);
+  store(head, static_cast<uint32_t>(sound.samples.size()));
+  head += "data";
+  store(head, static_cast<uint32_t>(size));
+  std::string_view samples(reinterpret_cast<const char *>(sound.samples.data()),
+                           size);
+  return writeWholeFile(path, head, samples, error);
 }
 
 } // namespace attune::runtime

@@ -34,6 +34,9 @@ bool readWave(const std::string &path, Sound &sound, Error &error);
 bool parseWave(const uint8_t *bytes, uint64_t size, Sound &sound,
                std::string &problem);
 
+/// Writes a WAV file of 32-bit floats, whole or not at all.
+bool writeWave(const std::string &path, const Sound &sound, Error &error);
+
 /// The sound at another rate, of ceil(count * rate / sound.rate) samples:
 /// sample n is what the sound has at n / rate seconds. What neither rate can
 /// hold is filtered off (by a sinc under a Kaiser window, 64 zeros on either

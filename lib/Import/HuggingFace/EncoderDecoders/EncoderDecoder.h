@@ -18,6 +18,29 @@ namespace attune::hf {
 /// `encoder_last_hidden_state`. An encoder that has its input already keeps it.
 void declareTextInputs(ImportContext &context, spec::Model &model);
 
+/// The encoder of T5 as the stream "encoder"; tensors' names begin with
+/// `prefix`. Nothing after an error.
+std::optional<spec::Stream> readT5Encoder(Config &config,
+                                          const Checkpoint *checkpoint,
+                                          const std::string &prefix);
+
+/// The part of EnCodec that makes samples of codes: those of codebook k stand
+/// in the input `codes[k]`.
+struct SoundDecoder {
+  spec::Stream stream;
+  int64_t rate = 0; ///< samples a second
+};
+/// Declares `count` inputs [batch, frames] of codes, `name` with numbers behind
+/// it, and gives their names.
+std::vector<std::string> declareCodes(Config &config, const std::string &name,
+                                      const std::string &batch,
+                                      const std::string &frames, int64_t count,
+                                      spec::Model &model);
+/// Nothing after an error. Tensors' names begin with `prefix`.
+std::optional<SoundDecoder>
+readSoundDecoder(Config &config, const std::string &prefix,
+                 const std::vector<std::string> &codes);
+
 /// Tensor names of a block of BART and its relatives, Whisper among them.
 const TensorNames &bartBlockTensors();
 

@@ -1,0 +1,165 @@
+//===- CliCompose.cpp - generate of sounds --------------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CliCompose.h"
+
+#include "../Sound/CodeWriter.h"
+#include "attune/Runtime/Tokenizer.h"
+#include "attune/Runtime/WholeFile.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+namespace attune::runtime {
+
+static double now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
+}
+
+/// Codes are no text: the other options have nothing to act on.
+static bool checkOptions(const GenerateOptions &options, const ModelInfo &info,
+                         Error &error) {
+  for (const std::string &name : options.given) {
+    static const char *const fits[] = {"prompt",
+                                       "prompt-ids",
+                                       "prompt-file",
+                                       "inputs",
+                                       "audio-out",
+                                       "codes-out",
+                                       "guidance",
+                                       "max-new-tokens",
+                                       "temperature",
+                                       "top-k",
+                                       "top-p",
+                                       "min-p",
+                                       "repetition-penalty",
+                                       "frequency-penalty",
+                                       "presence-penalty",
+                                       "no-repeat-ngram",
+                                       "logit-bias",
+                                       "seed",
+                                       "greedy",
+                                       "format",
+                                       "stats",
+                                       "adapter"};
+    if (std::none_of(std::begin(fits), std::end(fits),
+                     [&](const char *known) { return name == known; }))
+      return error.badInput("--" + name + ": model '" + info.name +
+                            "' makes sounds of texts, and has no use for it");
+  }
+  if (!options.audioOut.empty() && info.codes.rate == 0)
+    return error.badInput("--audio-out: model '" + info.name +
+                          "' has no part that makes samples of codes");
+  return true;
+}
+
+static bool readText(const ModelInfo &info, const GenerateOptions &options,
+                     std::vector<int64_t> &ids, Error &error) {
+  std::vector<Prompt> prompts;
+  if (!readPrompts(options, prompts, error))
+    return false;
+  if (!options.inputs.empty())
+    return prompts[0].ids.empty() && !prompts[0].isText
+               ? true
+               : error.badInput("--inputs and a prompt exclude each other: "
+                                "either is the text of the sound");
+  ids = prompts[0].ids;
+  if (!prompts[0].isText)
+    return true;
+  if (info.tokenizerJson.empty())
+    return error.badInput("model '" + info.name +
+                          "' carries no tokenizer; give --prompt-ids");
+  std::unique_ptr<Tokenizer> tokenizer =
+      Tokenizer::create(info.tokenizerJson, error);
+  return tokenizer && tokenizer->encode(prompts[0].text, ids, error);
+}
+
+static std::string listOf(const std::vector<int64_t> &ids) {
+  std::string list;
+  for (int64_t id : ids)
+    list += (list.empty() ? "" : ",") + std::to_string(id);
+  return list;
+}
+
+/// A line for each codebook, or an object.
+static bool printCodes(const SoundCodes &codes, const std::vector<int64_t> &ids,
+                       bool json, FILE *out, Error &error) {
+  std::string text;
+  for (const std::vector<int64_t> &own : codes)
+    text += json ? (text.empty() ? "[" : ",[") + listOf(own) + "]"
+                 : listOf(own) + "\n";
+  if (json)
+    text = "{\"prompt_ids\":[" + listOf(ids) + "],\"codes\":[" + text + "]}\n";
+  if (std::fwrite(text.data(), 1, text.size(), out) == text.size() &&
+      std::fflush(out) == 0)
+    return true;
+  return error.badInput(std::string("cannot write the output: ") +
+                        std::strerror(errno));
+}
+
+/// The tensor `audio_codes` [1, codebooks, frames].
+static bool saveCodes(const std::string &path, const SoundCodes &codes,
+                      Error &error) {
+  TensorDecl tensor;
+  tensor.name = "audio_codes";
+  tensor.dtype = DType::I64;
+  tensor.shape = {1, int64_t(codes.size()), int64_t(codes[0].size())};
+  SafetensorsWriter writer;
+  std::string reason;
+  if (!writer.create(path, {tensor}, reason))
+    return error.badInput(reason);
+  uint8_t *to = writer.data(0);
+  for (const std::vector<int64_t> &own : codes) {
+    std::memcpy(to, own.data(), own.size() * sizeof(int64_t));
+    to += own.size() * sizeof(int64_t);
+  }
+  return writer.commit(reason) || error.badInput(reason);
+}
+
+bool compose(CompiledModel &model, const GenerateOptions &options, FILE *out,
+             const Messages &messages, Error &error) {
+  const ModelInfo &info = model.info();
+  std::vector<int64_t> ids;
+  if (!checkOptions(options, info, error) ||
+      !readText(info, options, ids, error))
+    return false;
+  SoundCodes codes;
+  Sound sound;
+  double start = now();
+  if (!writeCodes(model, ids, options, codes, error))
+    return false;
+  double written = now();
+  if (!options.audioOut.empty() && (!playCodes(model, codes, sound, error) ||
+                                    !writeWave(options.audioOut, sound, error)))
+    return false;
+  double played = now();
+  if (!options.codesOut.empty() && !saveCodes(options.codesOut, codes, error))
+    return false;
+  bool isAsked = options.format != GenerateOptions::Format::Auto;
+  bool isKept = !options.audioOut.empty() || !options.codesOut.empty();
+  if ((isAsked || !isKept) &&
+      !printCodes(codes, ids, options.format == GenerateOptions::Format::Json,
+                  out, error))
+    return false;
+  if (options.stats) {
+    char text[200];
+    std::snprintf(text, sizeof(text),
+                  "%zu frames of %zu codes in %.3f s; %zu samples in %.3f s; "
+                  "intermediate results: %llu bytes",
+                  codes[0].size(), codes.size(), written - start,
+                  sound.samples.size(), played - written,
+                  static_cast<unsigned long long>(model.frameHighWater()));
+    messages.note(text);
+  }
+  return true;
+}
+
+} // namespace attune::runtime
