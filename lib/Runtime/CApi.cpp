@@ -18,11 +18,6 @@ static_assert(ATTUNE_BOOL == static_cast<int>(DType::Bool) &&
                   ATTUNE_F64 == static_cast<int>(DType::F64),
               "attune_dtype follows DType");
 
-struct attune_session {
-  attune_instance *instance = nullptr; ///< null: it was closed first
-  std::unique_ptr<Session> session;    ///< null then, too
-};
-
 /// More ids than this are no text but a mistake, which must not become a demand
 /// for memory.
 static constexpr int64_t mostIds = int64_t(1) << 32;
@@ -110,6 +105,7 @@ void attune_close(attune_instance *instance) {
     session->instance = nullptr;
   }
   abandonSets(*instance);
+  abandonPictures(*instance);
   delete instance;
 }
 
@@ -311,8 +307,7 @@ attune_session *attune_session_open(attune_instance *instance, int64_t batch,
   return session.release();
 }
 
-/// False, with an error, where nothing can be asked of the session any more.
-static bool isOpen(const attune_session *session) {
+bool attune::runtime::isOpen(const attune_session *session) {
   if (session && session->session)
     return true;
   badCall(session ? "the session's instance was closed"
@@ -504,13 +499,20 @@ attune_status attune_generate(attune_instance *instance, const int64_t *prompt,
   if (!readGenerateOptions(*instance, given, generate) ||
       !readGuessOptions(*instance, given, generate))
     return ATTUNE_BAD_CALL;
+  std::vector<int64_t> ids(prompt, prompt + count);
+  if (attune_status status = takePictures(
+          *instance, given.pictures, given.num_pictures, generate.pictures))
+    return status;
+  Error error;
+  if (!placePictures(instance->model->info(), generate.pictures.size(), ids,
+                     error))
+    return fail(error);
   GuessCounts counts;
   generate.guessCounts = &counts;
   Callback callback = {on_token, context};
   std::string stoppedBy;
-  Error error;
   bool good = generateTokens(
-      *instance->model, std::vector<int64_t>(prompt, prompt + count), generate,
+      *instance->model, ids, generate,
       [](void *context, const NewToken &token) {
         auto *callback = static_cast<Callback *>(context);
         return callback->function(callback->context, token.id) != 0;

@@ -10,6 +10,7 @@
 
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Guess.h"
+#include "attune/Runtime/Picture.h"
 #include "attune/Runtime/Tokenizer.h"
 #include "attune/Runtime/attune.h"
 
@@ -31,8 +32,15 @@ struct attune_instance {
   std::vector<const attune::runtime::ArgInfo *> inputInfos, outputInfos;
   std::vector<attune_session *> sessions; ///< that are open
   std::vector<attune_set *> sets;         ///< that are open
+  std::vector<attune_picture *> pictures; ///< that are open
   /// Of the calls of sets, which may come from any thread.
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+};
+
+struct attune_session {
+  attune_instance *instance = nullptr; ///< null: it was closed first
+  /// Null then, too.
+  std::unique_ptr<attune::runtime::Session> session;
 };
 
 namespace attune::runtime {
@@ -45,8 +53,21 @@ attune_status failCall(attune_status status, const std::string &what);
 attune_status chooseSessionAdapter(const ModelInfo &info, Session &session,
                                    const char *name);
 
+/// False, with an error, where nothing can be asked of the session any more.
+bool isOpen(const attune_session *session);
+
+/// The pictures of a call, if all are the instance's.
+attune_status takePictures(const attune_instance &instance,
+                           attune_picture *const *given, int64_t count,
+                           std::vector<PicturePtr> &pictures);
+/// Lets a session see pictures, if those that it has read stay the first.
+attune_status seeInSession(const attune_instance &instance, Session &session,
+                           attune_picture *const *given, int64_t count);
+
 /// The instance goes: its sets are to refuse what they are asked from now on.
 void abandonSets(attune_instance &instance);
+/// And pictures leave its memory.
+void abandonPictures(attune_instance &instance);
 
 } // namespace attune::runtime
 

@@ -127,6 +127,16 @@ attune_status attune_set_append(attune_set *set, uint32_t sequence,
   return session->step(ids, count, error) ? ATTUNE_OK : failCall(error);
 }
 
+attune_status attune_set_see(attune_set *set, uint32_t sequence,
+                             attune_picture *const *pictures,
+                             uint32_t num_pictures) {
+  SetCall call(set);
+  Session *session = call.session(sequence);
+  return session
+             ? seeInSession(*set->instance, *session, pictures, num_pictures)
+             : ATTUNE_BAD_CALL;
+}
+
 attune_status attune_set_choose_adapter(attune_set *set, uint32_t sequence,
                                         const char *name) {
   SetCall call(set);
@@ -214,8 +224,10 @@ attune_status attune_set_fork(attune_set *set, uint32_t from, uint32_t to) {
   if (!target)
     return ATTUNE_BAD_CALL;
   Error error;
-  return target->copyFrom(*source, source->length(), error) ? ATTUNE_OK
-                                                            : failCall(error);
+  return target->copyFrom(*source, source->length(), error) &&
+                 target->see(source->pictures(), error)
+             ? ATTUNE_OK
+             : failCall(error);
 }
 
 attune_status attune_set_rewind(attune_set *set, uint32_t sequence,

@@ -302,6 +302,8 @@ def regex_seeds():
 
 
 def request_seeds():
+    picture = base64.b64encode(
+        (TEST / "Unit/Runtime/Inputs/pictures/rgb.png").read_bytes()).decode()
     bodies = (
         {"model": "m", "prompt": "Once", "max_tokens": 4, "temperature": 0.5, "n": 2, "stop": ["x"],
          "logprobs": 2, "logit_bias": {"5": -3}, "seed": 3, "echo": True, "stream": True,
@@ -311,6 +313,10 @@ def request_seeds():
              "type": "object", "properties": {"a": {"type": "integer"}}}}}],
          "tool_choice": "auto", "response_format": {"type": "json_schema", "json_schema": {
              "name": "x", "schema": {"type": "object"}}}, "top_logprobs": 3, "logprobs": True},
+        {"messages": [{"role": "user", "content": [
+            {"type": "text", "text": "What is "},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64," + picture}},
+            {"type": "text", "text": "?"}]}]},
         {"prompt": [[1, 2], [3]], "top_p": 0.3, "top_k": 3, "min_p": 0.1,
          "presence_penalty": 1, "frequency_penalty": -1})
     for i, body in enumerate(bodies):

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A small Qwen2.5-VL or Qwen3-VL with random weights against float64 arithmetic
-done here, patch by patch and token by token.
+"""A small Qwen2-VL, Qwen2.5-VL or Qwen3-VL (with experts, too) with random weights
+against float64 arithmetic done here, patch by patch and token by token.
 
-  qwen_vl.py ATTUNE WORK 2.5|3
+  qwen_vl.py ATTUNE WORK 2|2.5|3|3moe [model]
 
 Logits of two texts with a picture each, one of them padded on its left; greedy
 ids behind pictures from PNG files and from tensors, behind two of them, between
 texts, in messages, and without any. Leaves the folder WORK/model, a program WORK/see and
-pictures for other tests.
+pictures for other tests; with `model` it makes the folder and the pictures alone.
 """
 import json
 import math
@@ -31,7 +31,8 @@ GRID = ROWS // MERGE, COLUMNS // MERGE
 EACH = GRID[0] * GRID[1]
 SEEN, SEEN_HEADS, SEEN_INNER, DEPTH, THETA = 16, 2, 20, 4, 1e6
 MEAN, DEVIATION = (0.4, 0.5, 0.3), (0.25, 0.3, 0.2)
-SECTIONS = {"2.5": [2, 1, 1], "3": [2, 1, 1]}
+SECTIONS = [2, 1, 1]
+EXPERTS, ACTIVE, EXPERT = 5, 2, 12
 
 TEXT = {"vocab_size": VOCAB, "hidden_size": WIDTH, "intermediate_size": INNER,
         "num_attention_heads": HEADS, "num_key_value_heads": 2,
@@ -43,31 +44,51 @@ VISION = {"depth": DEPTH, "hidden_size": SEEN, "intermediate_size": SEEN_INNER,
           "patch_size": PATCH, "spatial_merge_size": MERGE,
           "temporal_patch_size": FRAMES}
 # As the published file has it: keys of the text model among the others.
-CONFIG_2 = {"model_type": "qwen2_5_vl",
-            "architectures": ["Qwen2_5_VLForConditionalGeneration"],
-            "image_token_id": IMAGE, "video_token_id": 38,
-            "vision_start_token_id": 35, "vision_end_token_id": 36,
-            "torch_dtype": "float32", **TEXT, "use_sliding_window": False,
-            "rope_scaling": {"type": "mrope", "mrope_section": SECTIONS["2.5"]},
+SECOND = {"image_token_id": IMAGE, "video_token_id": 38,
+          "vision_start_token_id": 35, "vision_end_token_id": 36,
+          "torch_dtype": "float32", **TEXT, "use_sliding_window": False,
+          "rope_scaling": {"type": "mrope", "mrope_section": SECTIONS}}
+CONFIGS = {
+    "2": {"model_type": "qwen2_vl",
+          "architectures": ["Qwen2VLForConditionalGeneration"],
+          **SECOND, "vision_token_id": 34, "sliding_window": 128,
+          "max_window_layers": 3,
+          "vision_config": {
+              "depth": DEPTH, "embed_dim": SEEN, "mlp_ratio": SEEN_INNER / SEEN,
+              "num_heads": SEEN_HEADS, "in_chans": 3, "hidden_size": WIDTH,
+              "patch_size": PATCH, "spatial_merge_size": MERGE,
+              "spatial_patch_size": PATCH, "temporal_patch_size": FRAMES}},
+    "2.5": {"model_type": "qwen2_5_vl",
+            "architectures": ["Qwen2_5_VLForConditionalGeneration"], **SECOND,
             "vision_config": {
                 **VISION, "hidden_act": "silu", "in_chans": 3,
                 "model_type": "qwen2_5_vl", "window_size": 16,
                 "fullatt_block_indexes": [1, 3], "tokens_per_second": 2,
-                "spatial_patch_size": PATCH}}
-CONFIG_3 = {"model_type": "qwen3_vl",
-            "architectures": ["Qwen3VLForConditionalGeneration"],
+                "spatial_patch_size": PATCH}}}
+
+
+def third(name, architecture, **more):
+    return {"model_type": name, "architectures": [architecture],
             "image_token_id": IMAGE, "video_token_id": 38,
             "vision_start_token_id": 35, "vision_end_token_id": 36,
             "tie_word_embeddings": False, "torch_dtype": "float32",
             "text_config": {
-                **TEXT, "model_type": "qwen3_vl_text", "head_dim": DIM,
+                **TEXT, "model_type": name + "_text", "head_dim": DIM,
                 "attention_bias": False,
                 "rope_scaling": {"rope_type": "default", "mrope_interleaved": True,
-                                 "mrope_section": SECTIONS["3"]}},
+                                 "mrope_section": SECTIONS}, **more},
             "vision_config": {
                 **VISION, "hidden_act": "gelu_pytorch_tanh", "in_channels": 3,
-                "model_type": "qwen3_vl", "num_position_embeddings": 25,
+                "model_type": name, "num_position_embeddings": 25,
                 "deepstack_visual_indexes": [0, 2]}}
+
+
+CONFIGS["3"] = third("qwen3_vl", "Qwen3VLForConditionalGeneration")
+CONFIGS["3moe"] = third(
+    "qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration",
+    decoder_sparse_step=1, mlp_only_layers=[2], moe_intermediate_size=EXPERT,
+    norm_topk_prob=True, num_experts=EXPERTS, num_experts_per_tok=ACTIVE,
+    router_aux_loss_coef=0.001)
 PREPARATION = {
     "image_processor_type": "Qwen2VLImageProcessor", "patch_size": PATCH,
     "merge_size": MERGE, "temporal_patch_size": FRAMES, "min_pixels": 16,
@@ -129,7 +150,7 @@ class Sight:
     """The tower. Patches are counted row by row."""
 
     def __init__(self, w, kind):
-        self.w, self.third = w, kind == "3"
+        self.w, self.kind, self.third = w, kind, kind[0] == "3"
         self.at = "model.visual." if self.third else "visual."
         self.places = [(r, c) for r in range(ROWS) for c in range(COLUMNS)]
         pairs = SEEN // SEEN_HEADS // 4
@@ -137,7 +158,7 @@ class Sight:
                         for i in range(pairs)] for pair in self.places]
 
     def norm(self, name, x):
-        function = layer_norm if self.third else rms_norm
+        function = rms_norm if self.kind == "2.5" else layer_norm
         return function(self.w, self.at + name, x, 1e-6)
 
     def linear(self, name, x, rows):
@@ -173,7 +194,7 @@ class Sight:
     def block(self, i, x):
         at = f"blocks.{i}."
         side = 16 // MERGE // PATCH * MERGE    # patches of a window
-        whole = self.third or i in (1, 3)
+        whole = self.kind != "2.5" or i in (1, 3)
 
         def sees(m, n):
             (a, b), (c, d) = self.places[m], self.places[n]
@@ -188,6 +209,10 @@ class Sight:
             h = self.linear(at + "mlp.linear_fc1", h, SEEN_INNER)
             h = [[gelu_tanh(a) for a in row] for row in h]
             return plus(x, self.linear(at + "mlp.linear_fc2", h, SEEN))
+        if self.kind == "2":
+            h = self.linear(at + "mlp.fc1", h, SEEN_INNER)
+            h = [[llava.quick_gelu(a) for a in row] for row in h]
+            return plus(x, self.linear(at + "mlp.fc2", h, SEEN))
         gate = self.linear(at + "mlp.gate_proj", h, SEEN_INNER)
         up = self.linear(at + "mlp.up_proj", h, SEEN_INNER)
         h = [[silu(a) * b for a, b in zip(*rows)] for rows in zip(gate, up)]
@@ -241,16 +266,42 @@ def positions_of(ids, seeing):
 
 
 def axis_of(pair, kind):
-    numbers, rows, columns = SECTIONS[kind]
-    if kind == "2.5":
+    numbers, rows, columns = SECTIONS
+    if kind[0] == "2":
         return 0 if pair < numbers else 1 if pair < numbers + rows else 2
     if pair % 3 == 1 and pair < 3 * rows:
         return 1
     return 2 if pair % 3 == 2 and pair < 3 * columns else 0
 
 
+def mixture(w, at, x):
+    """Of each token the likeliest experts, whose weights are made to sum to 1.
+    Matrices of all experts are one tensor, [in, out] each."""
+    both = w.vector(at + "experts.gate_up_proj", EXPERTS * WIDTH * 2 * EXPERT)
+    down = w.vector(at + "experts.down_proj", EXPERTS * EXPERT * WIDTH)
+    for name, shape in (("gate_up_proj", [EXPERTS, WIDTH, 2 * EXPERT]),
+                        ("down_proj", [EXPERTS, EXPERT, WIDTH])):
+        w.made[f"{at}experts.{name}"] = (shape, w.made[f"{at}experts.{name}"][1])
+    result = []
+    for v, scores in zip(x, linear(w, at + "gate", x, EXPERTS)):
+        powers = [math.exp(s - max(scores)) for s in scores]
+        chosen = sorted(range(EXPERTS), key=lambda e: -powers[e])[:ACTIVE]
+        total, row = math.fsum(powers[e] for e in chosen), [0.0] * WIDTH
+        for e in chosen:
+            def column(c, stack, height, width):
+                first = e * height * width
+                return stack[first + c:first + height * width:width]
+            inner = [silu(dot(v, column(c, both, WIDTH, 2 * EXPERT)))
+                     * dot(v, column(EXPERT + c, both, WIDTH, 2 * EXPERT))
+                     for c in range(EXPERT)]
+            row = [old + powers[e] / total * dot(inner, column(c, down, EXPERT, WIDTH))
+                   for c, old in enumerate(row)]
+        result.append(row)
+    return result
+
+
 def logits(w, kind, ids, pictures):
-    base = "model." if kind == "2.5" else "model.language_model."
+    base = "model." if kind[0] == "2" else "model.language_model."
     table = w.matrix(base + "embed_tokens.weight", VOCAB, WIDTH)
     rows = iter([row for first, _ in pictures for row in first])
     x = [next(rows) if pictures and t == IMAGE else table[t] for t in ids]
@@ -260,18 +311,19 @@ def logits(w, kind, ids, pictures):
     for i in range(3):
         at = f"{base}layers.{i}."
         h = rms_norm(w, at + "input_layernorm", x)
-        bias = kind == "2.5"
+        bias = kind[0] == "2"
         q, k, v = (split(linear(w, f"{at}self_attn.{n}_proj", h, heads * DIM, bias),
                          heads) for n, heads in (("q", HEADS), ("k", 2), ("v", 2)))
-        if kind == "3":
+        if kind[0] == "3":
             q, k = ([rms_norm(w, f"{at}self_attn.{n}_norm", rows) for rows in heads]
                     for n, heads in (("q", q), ("k", k)))
         seen = attend(turned(q, angles), turned(k, angles), v,
                       lambda m, n: n <= m)
         x = plus(x, linear(w, at + "self_attn.o_proj", seen, WIDTH))
-        x = plus(x, gated(w, at + "mlp.",
-                          rms_norm(w, at + "post_attention_layernorm", x), silu))
-        if pictures and kind == "3" and i < 2:
+        h = rms_norm(w, at + "post_attention_layernorm", x)
+        x = plus(x, mixture(w, at + "mlp.", h) if kind == "3moe" and i < 2
+                 else gated(w, at + "mlp.", h, silu))
+        if pictures and kind[0] == "3" and i < 2:
             rows = iter([row for _, deep in pictures for row in deep[i]])
             x = [plus([v], [next(rows)])[0] if t == IMAGE else v
                  for t, v in zip(ids, x)]
@@ -330,24 +382,31 @@ def compare_forward(see, work, w, kind, pixels, seen):
     llava.check("logits", worst < limit, f"{worst} apart")
 
 
-def main():
-    attune, work, kind = sys.argv[1:4]
-    folder, see = f"{work}/model", f"{work}/see"
+def make_model(work, kind):
+    folder = f"{work}/model"
     os.makedirs(folder, exist_ok=True)
-    w = Weights(12 if kind == "2.5" else 13)
+    w = Weights({"2": 14, "2.5": 12, "3": 13, "3moe": 15}[kind])
     sight = Sight(w, kind)
     pixels = [make_picture(f"{work}/{name}.png", w.random) for name in "ab"]
     seen = [sight.see(one) for one in pixels]
     logits(w, kind, [1], [])  # makes the tensors of the text model
     w.save(f"{folder}/model.safetensors")
-    config = CONFIG_2 if kind == "2.5" else CONFIG_3
-    for name, content in (("config", config), ("preprocessor_config", PREPARATION),
-                          ("tokenizer", TOKENIZER),
+    for name, content in (("config", CONFIGS[kind]), ("tokenizer", TOKENIZER),
+                          ("preprocessor_config", PREPARATION),
                           ("tokenizer_config", {"chat_template": TEMPLATE})):
         with open(f"{folder}/{name}.json", "w") as file:
             json.dump(content, file)
-    subprocess.run([attune, "compile", folder, f"--image-size={HEIGHT}x{LENGTH}",
-                    "-o", see], check=True)
+    return w, pixels, seen
+
+
+def main():
+    attune, work, kind = sys.argv[1:4]
+    see = f"{work}/see"
+    w, pixels, seen = make_model(work, kind)
+    if sys.argv[4:] == ["model"]:
+        return 0
+    subprocess.run([attune, "compile", f"{work}/model", "-o", see,
+                    f"--image-size={HEIGHT}x{LENGTH}"], check=True)
     compare_forward(see, work, w, kind, pixels, seen)
 
     def generate(prompt, *options):

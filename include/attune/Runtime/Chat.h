@@ -28,6 +28,12 @@ namespace attune::runtime {
 
 struct ChatMessage {
   std::string role, content;
+  std::vector<PicturePtr> pictures; ///< that it shows
+  /// The content says where they are; else they come before it.
+  bool placesPictures = false;
+
+  void show(const ModelInfo &model, const Tokenizer &tokenizer,
+            const std::vector<PicturePtr> &all);
 };
 
 /// Makes ids of messages.
@@ -57,9 +63,9 @@ public:
   std::vector<int64_t> findEnds(const Tokenizer &tokenizer) const;
 
 private:
-  bool render(const ChatTemplate &chat, JsonValue all,
-              const JsonValue &messages, bool addPrompt, std::string &text,
-              Error &error) const;
+  bool render(const ChatTemplate &chat, JsonValue all, JsonValue messages,
+              bool addPrompt, std::string &text, Error &error) const;
+  bool rendersTexts(bool asParts) const;
   std::unique_ptr<ChatTemplate> parse(const std::string &source,
                                       Error &error) const;
   bool encodeText(const Tokenizer &tokenizer, const std::string &text,
@@ -69,6 +75,9 @@ private:
   /// The model's template for messages with tools; null: the same one.
   std::unique_ptr<ChatTemplate> toolUse;
   std::string place; ///< of the template, for messages
+  /// The template passes over a content that is a text: it wants a list of
+  /// parts.
+  bool wantsParts = false;
   JsonValue variables;
 };
 
@@ -78,8 +87,9 @@ std::vector<ChatMessage> startChat(const TemplateOptions &options,
 
 struct ChatOptions {
   TemplateOptions chat;
-  GenerateOptions generate; ///< limits and sampling alone
-  int64_t context = -1;     ///< most tokens; -1: the model's context
+  GenerateOptions generate;        ///< limits and sampling alone
+  int64_t context = -1;            ///< most tokens; -1: the model's context
+  std::vector<std::string> images; ///< files that the first message shows
 
   static const OptionSpecs &specs();
   bool set(const ParsedOption &option, bool &mine, Error &error);

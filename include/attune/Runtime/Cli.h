@@ -88,11 +88,11 @@ struct GenerateOptions {
   std::string promptsFile; ///< a file with a prompt a line; see readPrompts()
   /// A file with what an encoder reads; the prompt is the decoder's then.
   std::string inputs;
-  std::vector<std::string> images; ///< files of pictures that the prompt names
-  std::vector<float> pixels;       ///< what the model sees of them
-  std::string audio;               ///< a file with speech, to be written down
-  std::string language, task;      ///< of its text; empty: as the model says
-  bool timestamps = false;         ///< say when it was said
+  std::vector<std::string> images;  ///< files of pictures that the prompt names
+  std::vector<PicturePtr> pictures; ///< those, and others, once read
+  std::string audio;                ///< a file with speech, to be written down
+  std::string language, task;       ///< of its text; empty: as the model says
+  bool timestamps = false;          ///< say when it was said
   /// Files for the sound that a model makes of the prompt, and for its codes.
   std::string audioOut, codesOut;
   double guidance = -1;      ///< of that sound; -1: as the model says

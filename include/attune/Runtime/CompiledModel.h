@@ -34,9 +34,12 @@ namespace attune::runtime {
 constexpr size_t fewRows = 16;
 
 class CudaDevice;
+struct Picture;
 class Mesh;
 class MeshCalls;
 class WeightsBlob;
+
+using PicturePtr = std::shared_ptr<Picture>;
 
 struct OpenOptions {
   unsigned threads = 0;     ///< 0: one per available core
@@ -277,6 +280,9 @@ private:
   const int64_t *lengths = nullptr; ///< null: all sequences have pastLength
 };
 
+/// The encoder's input that pictures are read into; null if there is none.
+const ArgInfo *findImageInput(const ModelInfo &model);
+
 /// Autoregressive decoding with a key/value cache.
 class Session {
   friend class SessionGroup;
@@ -296,6 +302,17 @@ public:
   /// starts over. Inputs that the model does not have are passed over.
   bool encode(const std::vector<InputTensor> &inputs, Error &error);
   bool hasEncoder() const { return encoder != nullptr; }
+
+  /// Models that see: the text's image tokens, those of the past and those to
+  /// come, stand for these pictures, in their order. Each is encoded unless it
+  /// was. What is cached stays, so it must be of the same pictures.
+  bool see(const std::vector<PicturePtr> &pictures, Error &error);
+  const std::vector<PicturePtr> &pictures() const { return seen; }
+  /// Whether these may come next: image tokens that are cached stand for the
+  /// same ones.
+  bool mayTurnTo(const std::vector<PicturePtr> &pictures) const;
+  /// Encodes a picture ahead of see().
+  bool encode(Picture &picture, Error &error);
 
   /// Appends `count` ids to each row (`ids` is [batch, count], of a model with
   /// codebooks [codebooks, batch, count]) and computes the logits of the last
@@ -419,6 +436,7 @@ private:
   Buffer allLogits;
   std::vector<Memory> memory;
   bool encoded = false;
+  std::vector<PicturePtr> seen; ///< that `memory` is of
   /// Vectors that stand in the places of tokens: the input of a step, null if
   /// there is none; where such tokens were; and what is bound while there are
   /// no vectors.

@@ -13,23 +13,26 @@
 #ifndef ATTUNE_RUNTIME_SIGHT_H
 #define ATTUNE_RUNTIME_SIGHT_H
 
-#include "attune/Runtime/Error.h"
 #include "attune/Runtime/Json.h"
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace attune::runtime {
 
-/// Reads PNG and JPEG files and makes of them what `config`, the text of a
-/// preprocessor_config.json, asks for: [files, channels, height, width].
-/// Another size is an error, unless the file leaves it to the model. More than
-/// three channels are frames of a film, each color of all frames after another,
-/// which are all the picture.
-bool seePictures(const JsonValue &config, const std::vector<std::string> &files,
-                 int64_t channels, int64_t height, int64_t width,
-                 std::vector<float> &pixels, Error &error);
+struct Picture;
+
+/// A picture with more pixels is refused before any is decoded, unless who
+/// reads it says how many there may be.
+inline constexpr uint64_t kMostPixels = uint64_t(1) << 27;
+
+/// Reads a PNG or JPEG file and makes of it what `config`, the text of a
+/// preprocessor_config.json, asks for. Another size is an error, unless the
+/// file leaves it to the model. A file of more pixels than `pixelsLeft` is
+/// refused before any is decoded; the others are taken off.
+bool seePicture(const JsonValue &config, const uint8_t *bytes, uint64_t size,
+                int64_t height, int64_t width, uint64_t &pixelsLeft,
+                Picture &picture, std::string &problem);
 
 } // namespace attune::runtime
 

@@ -144,6 +144,20 @@ ATTUNE_API attune_status attune_run(attune_instance *instance,
                                     uint32_t num_inputs, attune_tensor *outputs,
                                     uint32_t num_outputs);
 
+/* Pictures, for a model that sees and was compiled with a preprocessor_config:
+ * a PNG or JPEG file, or the bytes of one, made what the model reads. Null:
+ * failed. A picture can be used by all texts of its instance. */
+typedef struct attune_picture attune_picture;
+ATTUNE_API attune_picture *attune_picture_read(attune_instance *instance,
+                                               const char *path);
+ATTUNE_API attune_picture *attune_picture_parse(attune_instance *instance,
+                                                const void *data, size_t bytes);
+ATTUNE_API void attune_picture_close(attune_picture *picture);
+/* The token in whose places pictures stand, and how many of them each picture
+ * has, one behind the other; -1: the model sees no pictures. */
+ATTUNE_API int64_t attune_picture_token(const attune_instance *instance);
+ATTUNE_API int64_t attune_picture_length(const attune_instance *instance);
+
 /* Autoregressive decoding with a key/value cache of `capacity` positions (0:
  * the context), in the type that the model's weights are stored as. `ids` is
  * [batch, count]: first the prompts, then a token at a time. */
@@ -156,6 +170,13 @@ ATTUNE_API attune_status attune_session_step(attune_session *session,
 ATTUNE_API attune_status attune_session_encode(attune_session *session,
                                                const attune_tensor *inputs,
                                                uint32_t num_inputs);
+/* Models that see: the image tokens of the text, those of steps before and of
+ * steps to come, stand for these pictures, in their order; in each row of the
+ * session the same. Those that tokens of steps before stand for stay the first:
+ * ATTUNE_BAD_CALL. The pictures may be closed afterwards. */
+ATTUNE_API attune_status attune_session_see(attune_session *session,
+                                            attune_picture *const *pictures,
+                                            uint32_t num_pictures);
 /* [batch, vocabulary] of the last position, valid until the next step. A model
  * for a GPU copies them from there when they are first asked for: null if that
  * fails. */
@@ -194,6 +215,10 @@ ATTUNE_API attune_set *attune_set_open(attune_instance *instance,
 /* A prompt, or more of one: appends `count` ids to a sequence. */
 ATTUNE_API attune_status attune_set_append(attune_set *set, uint32_t sequence,
                                            const int64_t *ids, int64_t count);
+/* As attune_session_see. */
+ATTUNE_API attune_status attune_set_see(attune_set *set, uint32_t sequence,
+                                        attune_picture *const *pictures,
+                                        uint32_t num_pictures);
 /* Appends `ids[i]` to the sequence `sequences[i]`; they are `count` different
  * ones. A set that cannot do this in one step of the model takes one for each:
  * the model has no such step (`inspect` says why), or computes on a GPU, or is
@@ -284,6 +309,10 @@ typedef struct attune_generate_options {
   int64_t draft_tokens;
   int64_t lookup_tokens;
   attune_guess_counts *guess_counts; /* gets how it went; or null */
+  /* What the image tokens of the prompt stand for. The prompt has one for each
+   * picture, or all that pictures have. */
+  attune_picture *const *pictures;
+  int64_t num_pictures;
 } attune_generate_options;
 
 /* Called with each new token; return 0 to stop. */

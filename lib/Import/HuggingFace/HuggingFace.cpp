@@ -103,10 +103,9 @@ static const ModelClass *findClass(const Architecture &architecture,
 /// Types that are another architecture's under a name of their own, some of
 /// them within multimodal models: a text's tokens have one position each.
 static const std::pair<const char *, const char *> sameTypes[] = {
-    {"kimi_k2", "deepseek_v3"},
-    {"qwen2_vl_text", "qwen2"},
-    {"qwen2_5_vl_text", "qwen2"},
-    {"qwen3_vl_text", "qwen3"},
+    {"kimi_k2", "deepseek_v3"},         {"qwen2_vl_text", "qwen2"},
+    {"qwen2_5_vl_text", "qwen2"},       {"qwen3_vl_text", "qwen3"},
+    {"qwen3_vl_moe_text", "qwen3_moe"},
 };
 
 /// Types that are none of those that are read, but their neighbours.

@@ -38,10 +38,20 @@ static void addDefaults(TextPart &part, std::string_view type) {
     double number;
   };
   static constexpr Default defaults[] = {
+      {"qwen2_vl_text", "rms_norm_eps", 1e-5},
+      {"qwen2_vl_text", "rope_theta", 1e6},
       {"qwen2_5_vl_text", "rms_norm_eps", 1e-5},
       {"qwen2_5_vl_text", "rope_theta", 1e6},
       {"qwen3_vl_text", "max_position_embeddings", 128000},
       {"qwen3_vl_text", "rope_theta", 5e5},
+      {"qwen3_vl_moe_text", "intermediate_size", 5632},
+      {"qwen3_vl_moe_text", "num_attention_heads", 16},
+      {"qwen3_vl_moe_text", "num_key_value_heads", 16},
+      {"qwen3_vl_moe_text", "max_position_embeddings", 128000},
+      {"qwen3_vl_moe_text", "rope_theta", 5e5},
+      {"qwen3_vl_moe_text", "num_experts", 60},
+      {"qwen3_vl_moe_text", "num_experts_per_tok", 4},
+      {"qwen3_vl_moe_text", "moe_intermediate_size", 1408},
   };
   const Value *rope = part.object.find("rope_parameters");
   bool hasTheta = rope && rope->find("rope_theta");
@@ -59,11 +69,14 @@ static void addDefaults(TextPart &part, std::string_view type) {
   }
 }
 
-/// Files of Qwen2.5-VL may have the keys of its text model beside the others.
-static std::optional<TextPart> qwenText(const Value &root, const Value *text) {
+/// Files of Qwen2-VL and Qwen2.5-VL may have the keys of their text model
+/// beside the others.
+static std::optional<TextPart> qwenText(const std::string &whole,
+                                        const Value &root, const Value *text) {
   TextPart part;
-  part.whole = spec::quote("qwen2_5_vl");
-  part.type = spec::quote("qwen2_5_vl_text");
+  std::string name = whole + "_text";
+  part.whole = spec::quote(whole);
+  part.type = spec::quote(name);
   bool apart = text && text->isObject();
   part.object = apart ? *text : root;
   std::vector<Value::Member> &members = part.object.members;
@@ -84,9 +97,9 @@ static std::optional<TextPart> qwenText(const Value &root, const Value *text) {
       members.end());
   Value type;
   type.kind = Value::Kind::String;
-  type.text = "qwen2_5_vl_text";
+  type.text = name;
   members.push_back({"model_type", root.offset, std::move(type)});
-  addDefaults(part, "qwen2_5_vl_text");
+  addDefaults(part, name);
   return part;
 }
 
@@ -95,8 +108,8 @@ std::optional<TextPart> findTextPart(const Value &root) {
   const Value *text = root.find("text_config");
   if (!type || !type->isString())
     return std::nullopt;
-  if (type->text == "qwen2_5_vl")
-    return qwenText(root, text);
+  if (type->text == "qwen2_vl" || type->text == "qwen2_5_vl")
+    return qwenText(type->text, root, text);
   if (!text || !text->isObject())
     return std::nullopt;
   for (const Architecture &known : architectures())

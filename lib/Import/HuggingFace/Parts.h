@@ -59,7 +59,7 @@ struct SightSource {
 /// other one behind the next block. Sets `part.sees`, unless the tower is none
 /// that is known: then the model stays one of texts. False after an error.
 bool readSight(const SightSource &source, TextPart &part, spec::Model &sight);
-/// The same of LLaVA with CLIP's tower, and of Qwen2.5-VL and Qwen3-VL.
+/// The same of LLaVA with CLIP's tower, and of Qwen-VL from the second on.
 bool readLlava(const SightSource &source, TextPart &part, spec::Model &sight);
 bool readQwenVision(const SightSource &source, TextPart &part,
                     spec::Model &sight);

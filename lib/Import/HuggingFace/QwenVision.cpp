@@ -1,4 +1,4 @@
-//===- QwenVision.cpp - The towers of Qwen2.5-VL and Qwen3-VL -------------===//
+//===- QwenVision.cpp - The towers of Qwen-VL -----------------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,12 +16,19 @@ namespace attune::hf {
 using namespace spec;
 
 /// What images are resized to unless --image-size says otherwise: a multiple of
-/// the squares of both towers.
+/// the squares of all towers.
 static constexpr int64_t usualEdge = 448;
 
 namespace {
+enum class Kind : uint8_t {
+  Second,       ///< Qwen2-VL
+  SecondWindow, ///< Qwen2.5-VL, whose blocks see windows
+  Third,        ///< Qwen3-VL, whose text model gets features of several depths
+};
+
 struct Tower {
-  bool third = false; ///< of Qwen3-VL, else of Qwen2.5-VL
+  Kind kind = Kind::Second;
+  bool isThird() const { return kind == Kind::Third; }
   int64_t depth = 0, width = 0, inner = 0, heads = 0, out = 0;
   int64_t channels = 0, frames = 0, patch = 0, merge = 0;
   Activation activation = Activation::Silu;
@@ -29,6 +36,13 @@ struct Tower {
   std::vector<int64_t> apart; ///< blocks that see the whole image, or blocks
                               ///< whose features the text's first blocks get
   int64_t positions = 0, side = 0; ///< of the learned table
+
+  const char *widthKey() const {
+    return kind == Kind::Second ? "embed_dim" : "hidden_size";
+  }
+  const char *outKey() const {
+    return kind == Kind::Second ? "hidden_size" : "out_hidden_size";
+  }
 };
 } // namespace
 
@@ -53,22 +67,36 @@ static std::vector<int64_t> readBlocks(Config &config, const char *key,
   return good ? numbers : std::vector<int64_t>();
 }
 
-static Tower readTower(Config &config, bool third) {
+static Tower readTower(Config &config, Kind kind) {
   Tower tower;
-  tower.third = third;
+  tower.kind = kind;
+  bool third = tower.isThird();
   tower.depth = config.layers("depth", third ? 27 : 32);
-  tower.width = config.integer("hidden_size", third ? 1152 : 3584);
-  tower.inner = config.integer("intermediate_size", third ? 4304 : 3420);
   tower.heads = config.integer("num_heads", 16);
-  tower.out = config.integer("out_hidden_size", 3584);
+  if (kind == Kind::Second) {
+    tower.width = config.integer(tower.widthKey(), 1280);
+    double inner = double(tower.width) * config.real("mlp_ratio", 4);
+    if (!(inner >= 1 && inner <= double(maxSize)))
+      config.error("mlp_ratio", "makes feed-forward layers of no size");
+    else
+      tower.inner = static_cast<int64_t>(inner);
+    tower.out = config.integer(tower.outKey(), 3584);
+  } else {
+    tower.width = config.integer(tower.widthKey(), third ? 1152 : 3584);
+    tower.inner = config.integer("intermediate_size", third ? 4304 : 3420);
+    tower.out = config.integer(tower.outKey(), 3584);
+  }
   tower.channels = config.integer("in_channels", 3, 4);
   tower.frames = config.integer("temporal_patch_size", 2, 64);
   tower.patch = config.integer("patch_size", third ? 16 : 14, 4096);
   tower.merge = config.integer("spatial_merge_size", 2, 64);
   config.ignore({"in_chans", "initializer_range", "spatial_patch_size",
                  "tokens_per_second"});
+  const char *activation = third                  ? "gelu_pytorch_tanh"
+                           : kind == Kind::Second ? "quick_gelu"
+                                                  : "silu";
   if (std::optional<Activation> found =
-          config.activation("hidden_act", third ? "gelu_pytorch_tanh" : "silu"))
+          config.activation("hidden_act", activation))
     tower.activation = *found;
   if (third) {
     tower.apart = readBlocks(config, "deepstack_visual_indexes", tower.depth,
@@ -79,7 +107,7 @@ static Tower readTower(Config &config, bool third) {
     if (tower.side * tower.side != tower.positions)
       config.error("num_position_embeddings",
                    "expected the places of a square image");
-  } else {
+  } else if (kind == Kind::SecondWindow) {
     tower.apart = readBlocks(config, "fullatt_block_indexes", tower.depth,
                              {7, 15, 23, 31});
     int64_t pixels = config.integer("window_size", 112);
@@ -90,7 +118,7 @@ static Tower readTower(Config &config, bool third) {
   if (tower.apart.size() && tower.apart.back() >= tower.depth)
     config.error("depth", "is less than the blocks that the class names");
   ignoreTowerKeys(config);
-  config.mustShare("num_heads", tower.heads, "hidden_size", tower.width);
+  config.mustShare("num_heads", tower.heads, tower.widthKey(), tower.width);
   if (!config.hasErrors() && tower.width / tower.heads % 4 != 0)
     config.error("num_heads", "leaves heads of " +
                                   std::to_string(tower.width / tower.heads) +
@@ -101,10 +129,10 @@ static Tower readTower(Config &config, bool third) {
 
 static Norm normOf(const Tower &tower, Config &config) {
   Norm norm;
-  norm.kind = tower.third ? NormKind::LayerNorm : NormKind::RMSNorm;
-  norm.bias = tower.third;
+  norm.bias = tower.kind != Kind::SecondWindow;
+  norm.kind = norm.bias ? NormKind::LayerNorm : NormKind::RMSNorm;
   norm.eps = 1e-6;
-  norm.location = config.locate("hidden_size");
+  norm.location = config.locate(tower.widthKey());
   return norm;
 }
 
@@ -124,36 +152,38 @@ static Block blockOf(const Tower &tower, Config &config) {
   FFN &ffn = block.ffn.emplace();
   ffn.width = tower.inner;
   ffn.activation = tower.activation;
-  ffn.gated = !tower.third;
-  ffn.location = config.locate("intermediate_size");
+  ffn.gated = tower.kind == Kind::SecondWindow;
+  ffn.location = config.locate(
+      tower.kind == Kind::Second ? "mlp_ratio" : "intermediate_size");
   return block;
 }
 
-static const TensorNames tensors = {
-    {"norm1", "norm1"},
-    {"norm2", "norm2"},
-    {"attention.qkv", "attn.qkv", Layout::Blocks},
-    {"attention.o", "attn.proj"},
-    {"ffn.gate", "mlp.gate_proj"},
-    {"ffn.up", "mlp.up_proj"},
-    {"ffn.down", "mlp.down_proj"},
-};
-static const TensorNames plainTensors = {
-    {"norm1", "norm1"},
-    {"norm2", "norm2"},
-    {"attention.qkv", "attn.qkv", Layout::Blocks},
-    {"attention.o", "attn.proj"},
-    {"ffn.up", "mlp.linear_fc1"},
-    {"ffn.down", "mlp.linear_fc2"},
-};
+static TensorNames tensorsOf(const Tower &tower) {
+  TensorNames names = {
+      {"norm1", "norm1"},
+      {"norm2", "norm2"},
+      {"attention.qkv", "attn.qkv", Layout::Blocks},
+      {"attention.o", "attn.proj"},
+  };
+  if (tower.kind == Kind::SecondWindow) {
+    names.push_back({"ffn.gate", "mlp.gate_proj"});
+    names.push_back({"ffn.up", "mlp.up_proj"});
+    names.push_back({"ffn.down", "mlp.down_proj"});
+  } else {
+    bool third = tower.isThird();
+    names.push_back({"ffn.up", third ? "mlp.linear_fc1" : "mlp.fc1"});
+    names.push_back({"ffn.down", third ? "mlp.linear_fc2" : "mlp.fc2"});
+  }
+  return names;
+}
 
 /// Patches, their positions and all blocks.
 static void addBlocks(StreamBuilder &stream, const Tower &tower,
                       Config &config) {
   Conv conv = patches(tower.channels * tower.frames, tower.width, tower.patch);
-  conv.bias = tower.third;
+  conv.bias = tower.isThird();
   stream.add("patch_embed.proj", "patch_size", conv, tower.width);
-  if (tower.third) {
+  if (tower.isThird()) {
     Positions positions;
     positions.count = PositionCount::Tokens;
     positions.length = tower.positions;
@@ -183,12 +213,10 @@ static void addBlocks(StreamBuilder &stream, const Tower &tower,
     end = at + 1;
     // Features are read behind a block that is alone in its layer.
     while (end < tower.depth && isApart(end) == apart &&
-           !(apart && tower.third))
+           !(apart && tower.isThird()))
       ++end;
     setWindows(!apart);
-    stream
-        .blocks("blocks.{i}", "depth", end - at, block,
-                tower.third ? plainTensors : tensors)
+    stream.blocks("blocks.{i}", "depth", end - at, block, tensorsOf(tower))
         .first = at;
   }
   setWindows(false);
@@ -199,7 +227,8 @@ static void addMerger(StreamBuilder &stream, const Tower &tower,
                       const std::string &at, bool normsSquares,
                       Config &config) {
   int64_t square = tower.width * tower.merge * tower.merge;
-  std::string norm = at + (tower.third ? "norm" : "ln_q");
+  bool third = tower.isThird();
+  std::string norm = at + (third ? "norm" : "ln_q");
   if (!normsSquares)
     stream.norm(norm, normOf(tower, config));
   stream.add(at + "squares", "spatial_merge_size", Merge{tower.merge}, square);
@@ -209,12 +238,12 @@ static void addMerger(StreamBuilder &stream, const Tower &tower,
   linear.out = square;
   linear.bias = true;
   linear.activation = Activation::Gelu;
-  stream.add(at + (tower.third ? "linear_fc1" : "mlp.0"), "spatial_merge_size",
+  stream.add(at + (third ? "linear_fc1" : "mlp.0"), "spatial_merge_size",
              linear, square);
   linear.out = tower.out;
   linear.activation = Activation::Identity;
-  stream.add(at + (tower.third ? "linear_fc2" : "mlp.2"), "out_hidden_size",
-             linear, tower.out);
+  stream.add(at + (third ? "linear_fc2" : "mlp.2"), tower.outKey(), linear,
+             tower.out);
 }
 
 /// The pairs of channels that turn by numbers, rows and columns.
@@ -245,7 +274,10 @@ static bool readSections(const TextPart &part, bool third, Config &config,
 
 bool readQwenVision(const SightSource &source, TextPart &part, Model &sight) {
   const Value *type = source.root.find("model_type");
-  bool third = type->text == "qwen3_vl";
+  bool third = type->text == "qwen3_vl" || type->text == "qwen3_vl_moe";
+  Kind kind = third                      ? Kind::Third
+              : type->text == "qwen2_vl" ? Kind::Second
+                                         : Kind::SecondWindow;
   std::string prefix = source.findPrefix({"model.visual.", "visual."},
                                          "patch_embed.proj.weight");
   if (prefix.empty())
@@ -253,16 +285,16 @@ bool readQwenVision(const SightSource &source, TextPart &part, Model &sight) {
   Config config(source.root, "", source.reporter, source.keys);
   std::vector<int64_t> ids = config.ids("image_token_id");
   Config towerConfig = config.inner(*source.tower(), "vision_config");
-  Tower tower = readTower(towerConfig, third);
+  Tower tower = readTower(towerConfig, kind);
   towerConfig.finish("the tower of images of Qwen-VL");
   if (!readSections(part, third, config, part.sections) || config.hasErrors())
     return false;
   const Value *width = part.object.find("hidden_size");
   if (width && width->isNumber() && int64_t(width->real) != tower.out)
-    towerConfig.error("out_hidden_size",
-                      "is " + std::to_string(tower.out) +
-                          ", but the text model has " +
-                          std::to_string(int64_t(width->real)) + " channels");
+    towerConfig.error(tower.outKey(), "is " + std::to_string(tower.out) +
+                                          ", but the text model has " +
+                                          std::to_string(int64_t(width->real)) +
+                                          " channels");
   ImageSize size = part.imageSize.value_or(ImageSize{usualEdge, usualEdge});
   int64_t square = tower.patch * tower.merge;
   if (size.height % square != 0 || size.width % square != 0)

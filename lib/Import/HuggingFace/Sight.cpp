@@ -33,8 +33,10 @@ bool readSight(const SightSource &source, TextPart &part, Model &sight) {
     return true;
   if (type->text == "llava")
     return readLlava(source, part, sight);
-  if (type->text == "qwen2_5_vl" || type->text == "qwen3_vl")
-    return readQwenVision(source, part, sight);
+  for (const char *qwen :
+       {"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"})
+    if (type->text == qwen)
+      return readQwenVision(source, part, sight);
   return true;
 }
 

@@ -7,6 +7,8 @@
 
 #include "attune/Runtime/Chat.h"
 
+#include "attune/Runtime/Picture.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -156,16 +158,60 @@ std::unique_ptr<ChatPrompt> ChatPrompt::create(const ModelInfo &info,
               info.chatTokens.items[i]);
   for (const auto &[name, value] : options.variables)
     setMember(prompt->variables, name, value);
+  prompt->wantsParts = !prompt->rendersTexts(/*asParts=*/false) &&
+                       prompt->rendersTexts(/*asParts=*/true);
   return prompt;
 }
 
+static JsonValue makePart(const char *type) {
+  JsonValue part;
+  setMember(part, "type", makeString(type));
+  return part;
+}
+
+/// A content as templates for pictures read it.
+static JsonValue makeParts(size_t pictures, const std::string &text) {
+  JsonValue parts;
+  parts.kind = JsonValue::Kind::Array;
+  for (size_t i = 0; i < pictures; ++i)
+    parts.items.push_back(makePart("image"));
+  parts.items.push_back(makePart("text"));
+  setMember(parts.items.back(), "text", makeString(text));
+  return parts;
+}
+
+/// Whether what a user says is in the text that the template makes.
+bool ChatPrompt::rendersTexts(bool asParts) const {
+  std::string mark = "qzx-question-qzx", text;
+  JsonValue message, list;
+  setMember(message, "role", makeString("user"));
+  setMember(message, "content",
+            asParts ? makeParts(0, mark) : makeString(mark));
+  list.kind = JsonValue::Kind::Array;
+  list.items.push_back(std::move(message));
+  Error ignored;
+  return render(*chat, variables, std::move(list), /*addPrompt=*/true, text,
+                ignored) &&
+         text.find(mark) != std::string::npos;
+}
+
+void ChatMessage::show(const ModelInfo &model, const Tokenizer &tokenizer,
+                       const std::vector<PicturePtr> &all) {
+  pictures = all;
+  placesPictures = !all.empty() && namesPictures(model, tokenizer, content);
+}
+
 bool ChatPrompt::render(const ChatTemplate &chat, JsonValue all,
-                        const JsonValue &messages, bool addPrompt,
-                        std::string &text, Error &error) const {
+                        JsonValue messages, bool addPrompt, std::string &text,
+                        Error &error) const {
+  for (JsonValue &message : messages.items)
+    for (size_t i = 0; wantsParts && i < message.keys.size(); ++i)
+      if (message.keys[i] == "content" && message.items[i].isString())
+        message.items[i] = makeParts(0, message.items[i].string);
   JsonValue add;
   add.kind = JsonValue::Kind::Bool;
   add.boolean = addPrompt;
-  setMember(all, "messages", messages);
+  setMember(all, "messages", std::move(messages));
   setMember(all, "add_generation_prompt", std::move(add));
   TemplateProblem problem;
   return chat.render(all, text, problem) ||
@@ -180,10 +226,13 @@ bool ChatPrompt::renderText(const std::vector<ChatMessage> &messages,
   for (const ChatMessage &message : messages) {
     JsonValue item;
     setMember(item, "role", makeString(message.role));
-    setMember(item, "content", makeString(message.content));
+    size_t parts = message.placesPictures ? 0 : message.pictures.size();
+    setMember(item, "content",
+              parts ? makeParts(parts, message.content)
+                    : makeString(message.content));
     list.items.push_back(std::move(item));
   }
-  return render(*chat, variables, list, addPrompt, text, error);
+  return render(*chat, variables, std::move(list), addPrompt, text, error);
 }
 
 bool ChatPrompt::encodeText(const Tokenizer &tokenizer, const std::string &text,
@@ -223,8 +272,8 @@ std::vector<int64_t> ChatPrompt::findEnds(const Tokenizer &tokenizer) const {
   // The text that the template puts behind an answer begins with the end of a
   // turn.
   std::string text, mark = "qzx-answer-qzx";
-  if (renderText({{"user", "a"}, {"assistant", mark}}, /*addPrompt=*/false,
-                 text, ignored)) {
+  if (renderText({{"user", "a", {}}, {"assistant", mark, {}}},
+                 /*addPrompt=*/false, text, ignored)) {
     size_t at = text.rfind(mark);
     if (at != std::string::npos &&
         tokenizer.encode(text.substr(at + mark.size()), ids, ignored,
@@ -244,8 +293,8 @@ std::vector<ChatMessage> startChat(const TemplateOptions &options,
                                    const std::string &text) {
   std::vector<ChatMessage> messages;
   if (options.hasSystem)
-    messages.push_back({"system", options.system});
-  messages.push_back({"user", text});
+    messages.push_back({"system", options.system, {}});
+  messages.push_back({"user", text, {}});
   return messages;
 }
 

@@ -54,6 +54,9 @@ const OptionSpecs &ChatOptions::specs() {
     for (const OptionSpec &spec : GenerateOptions::specs())
       if (isOfBoth(spec.name))
         all.push_back(spec);
+    all.push_back({"image", "FILE",
+                   "picture (PNG or JPEG) that the first message shows; may be "
+                   "repeated"});
     return all;
   }();
   return specs;
@@ -67,6 +70,10 @@ bool ChatOptions::set(const ParsedOption &option, bool &mine, Error &error) {
   mine = true;
   if (option.name == "context")
     return parseInteger(option, 2, INT64_C(1) << 32, context, error);
+  if (option.name == "image") {
+    images.push_back(option.value);
+    return true;
+  }
   mine = isOfBoth(option.name);
   return !mine || generate.set(option, mine, error);
 }
@@ -191,6 +198,7 @@ bool ChatProgram::command(const std::string &line, bool &done, Error &error) {
     done = true;
   } else if (name == "/help") {
     say("/system TEXT  tell the model something before the conversation\n"
+        "/image FILE   show the model a picture with the next message\n"
         "/reset        start a new conversation (the system text stays)\n"
         "/save FILE    write the conversation as JSON\n"
         "/quit         leave, as does Ctrl-D\n"
@@ -202,13 +210,18 @@ bool ChatProgram::command(const std::string &line, bool &done, Error &error) {
   } else if (name == "/system") {
     conversation.setSystem(rest);
     say(rest.empty() ? "no system text" : "the system text is set");
-  } else if (name == "/save" && !rest.empty()) {
-    return save(rest, error);
+  } else if ((name == "/save" || name == "/image") && rest.empty()) {
+    return error.badInput(name + " needs a file's name");
   } else if (name == "/save") {
-    return error.badInput("/save needs a file's name");
+    return save(rest, error);
+  } else if (name == "/image") {
+    rest.erase(rest.find_last_not_of(" \t") + 1);
+    if (!conversation.attach(rest, error))
+      return false;
+    say(rest + " is shown with the next message");
   } else {
-    std::string nearest =
-        nearestName(name, {"/help", "/reset", "/system", "/save", "/quit"});
+    std::string nearest = nearestName(
+        name, {"/help", "/image", "/reset", "/system", "/save", "/quit"});
     return error.badInput("there is no command '" + name + "'" +
                           (nearest.empty()
                                ? "; /help lists them"
@@ -280,6 +293,9 @@ bool executeChat(CompiledModel &model, const ChatOptions &given, FILE *out,
       Conversation::create(model, options, error);
   if (!conversation)
     return false;
+  for (const std::string &file : options.images)
+    if (!conversation->attach(file, error))
+      return false;
   ChatProgram program(*conversation, options.generate.stats, out, messages);
   return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)
              ? program.talk(error)

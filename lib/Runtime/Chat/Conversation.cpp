@@ -7,6 +7,8 @@
 
 #include "Conversation.h"
 
+#include "attune/Runtime/Picture.h"
+
 #include <algorithm>
 
 namespace attune::runtime {
@@ -69,10 +71,35 @@ void Conversation::setSystem(const std::string &text) {
     messages.erase(messages.begin());
   hasSystem = !text.empty();
   if (hasSystem)
-    messages.insert(messages.begin(), {"system", text});
+    messages.insert(messages.begin(), {"system", text, {}});
 }
 
-void Conversation::reset() { messages.resize(hasSystem ? 1 : 0); }
+void Conversation::reset() {
+  messages.resize(hasSystem ? 1 : 0);
+  attached.clear();
+}
+
+bool Conversation::attach(const std::string &file, Error &error) {
+  PicturePtr picture = readPicture(model.info(), file, error);
+  if (picture)
+    attached.push_back(std::move(picture));
+  return error.code == ExitSuccess;
+}
+
+/// A content as transformers reads it.
+static void appendContent(std::string &out, const ChatMessage &message) {
+  for (const PicturePtr &picture : message.pictures) {
+    out += &picture == &message.pictures[0] ? "[" : ", ";
+    out += "{\"type\": \"image\", \"path\": ";
+    appendJsonString(out, picture->name);
+    out += "}";
+  }
+  if (!message.pictures.empty())
+    out += ", {\"type\": \"text\", \"text\": ";
+  appendJsonString(out, message.content);
+  if (!message.pictures.empty())
+    out += "}]";
+}
 
 std::string Conversation::toJson() const {
   std::string out = "[";
@@ -80,7 +107,7 @@ std::string Conversation::toJson() const {
     out += i ? ",\n {\"role\": " : "{\"role\": ";
     appendJsonString(out, messages[i].role);
     out += ", \"content\": ";
-    appendJsonString(out, messages[i].content);
+    appendContent(out, messages[i]);
     out += "}";
   }
   return out + "]\n";
@@ -96,11 +123,14 @@ bool Conversation::step(const int64_t *ids, size_t count, Error &error) {
   return true;
 }
 
-/// Computes what the cache does not hold of the ids.
-bool Conversation::prefill(const std::vector<int64_t> &ids, Error &error) {
+/// Computes what the cache does not hold of the ids, which show the pictures.
+bool Conversation::prefill(const std::vector<int64_t> &ids,
+                           const std::vector<PicturePtr> &pictures,
+                           Error &error) {
+  std::vector<int64_t> keys = cacheKeys(model.info(), ids, pictures);
   size_t common = 0;
-  while (common < ids.size() && common < cached.size() &&
-         ids[common] == cached[common])
+  while (common < keys.size() && common < cached.size() &&
+         keys[common] == cached[common])
     ++common;
   // The logits are those of the last id, so that one is computed anyway.
   common = std::min(common, ids.size() - 1);
@@ -111,11 +141,17 @@ bool Conversation::prefill(const std::vector<int64_t> &ids, Error &error) {
     common = 0;
   }
   cached.resize(common);
+  if (!session->see(pictures, error)) {
+    session->reset();
+    cached.clear();
+    return false;
+  }
   numReused = static_cast<int64_t>(common);
   numComputed = static_cast<int64_t>(ids.size() - common);
   for (size_t at = common; at < ids.size(); at += partLength)
     if (!step(ids.data() + at, std::min(partLength, ids.size() - at), error))
       return false;
+  cached = std::move(keys);
   return true;
 }
 
@@ -169,22 +205,29 @@ bool Conversation::answer(std::vector<int64_t> history, AnswerSink sink,
 
 bool Conversation::ask(const std::string &question, AnswerSink sink,
                        void *context, End &end, Error &error) {
-  messages.push_back({"user", question});
+  messages.push_back({"user", question, {}});
+  messages.back().show(model.info(), *tokenizer, attached);
+  attached.clear();
+  std::vector<PicturePtr> pictures;
+  for (const ChatMessage &message : messages)
+    pictures.insert(pictures.end(), message.pictures.begin(),
+                    message.pictures.end());
   std::vector<int64_t> ids;
   std::string text;
-  bool good = prompt->encode(*tokenizer, messages, ids, error);
+  bool good = prompt->encode(*tokenizer, messages, ids, error) &&
+              placePictures(model.info(), pictures.size(), ids, error);
   if (good && static_cast<int64_t>(ids.size()) >= session->capacity())
     good = error.badInput("the conversation has " + std::to_string(ids.size()) +
                           " tokens, but the context holds " +
                           std::to_string(session->capacity()) +
                           " with the answer; /reset starts a new conversation");
-  good = good && prefill(ids, error) &&
+  good = good && prefill(ids, pictures, error) &&
          answer(ids, sink, context, text, end, error);
   if (!good) {
     messages.pop_back();
     return false;
   }
-  messages.push_back({"assistant", text});
+  messages.push_back({"assistant", text, {}});
   return true;
 }
 

@@ -24,6 +24,9 @@ public:
   static std::unique_ptr<Conversation>
   create(CompiledModel &model, const ChatOptions &options, Error &error);
 
+  /// The next message shows this picture, too.
+  bool attach(const std::string &file, Error &error);
+
   enum class End { Turn, Length, Context, Stopped };
   /// Asks, and passes the answer on in whole characters. A message that
   /// cannot be answered is forgotten.
@@ -32,7 +35,8 @@ public:
 
   void setSystem(const std::string &text);
   void reset();
-  /// The messages as JSON, an array of {"role", "content"}.
+  /// The messages as JSON, an array of {"role", "content"}; pictures are parts
+  /// that name their files.
   std::string toJson() const;
   int64_t capacity() const { return session->capacity(); }
   /// Ids that the last turn computed before its answer, and those that it
@@ -43,7 +47,8 @@ public:
 private:
   Conversation(CompiledModel &model, const ChatOptions &options)
       : model(model), options(options), sampler(options.generate.sampling) {}
-  bool prefill(const std::vector<int64_t> &ids, Error &error);
+  bool prefill(const std::vector<int64_t> &ids,
+               const std::vector<PicturePtr> &pictures, Error &error);
   bool answer(std::vector<int64_t> history, AnswerSink sink, void *context,
               std::string &text, End &end, Error &error);
   bool step(const int64_t *ids, size_t count, Error &error);
@@ -55,9 +60,10 @@ private:
   std::unique_ptr<ChatPrompt> prompt;
   std::unique_ptr<Session> session;
   std::vector<int64_t> ends;
-  std::vector<int64_t> cached; ///< what the session holds
+  std::vector<int64_t> cached; ///< keys of what the session holds
   std::vector<ChatMessage> messages;
-  bool hasSystem = false; ///< the first message is the system's
+  std::vector<PicturePtr> attached; ///< to the next message
+  bool hasSystem = false;           ///< the first message is the system's
   int64_t numComputed = 0, numReused = 0;
 };
 

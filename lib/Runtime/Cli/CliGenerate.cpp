@@ -12,10 +12,10 @@
 #include "CliCompose.h"
 #include "CliTranscribe.h"
 
-#include "PromptImages.h"
 #include "attune/Runtime/Chat.h"
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Guess.h"
+#include "attune/Runtime/Picture.h"
 #include "attune/Runtime/Tokenizer.h"
 #include "attune/Runtime/WholeFile.h"
 
@@ -266,6 +266,16 @@ static bool openTokenizer(const ModelInfo &info, const GenerateOptions &options,
   return true;
 }
 
+static bool encodeMessage(const CompiledModel &model,
+                          const GenerateOptions &options,
+                          const ChatPrompt &chat, const Tokenizer &tokenizer,
+                          const std::string &text, std::vector<int64_t> &ids,
+                          Error &error) {
+  std::vector<ChatMessage> messages = startChat(options.messages, text);
+  messages.back().show(model.info(), tokenizer, options.pictures);
+  return chat.encode(tokenizer, messages, ids, error);
+}
+
 /// The ids of a prompt; begins with the model's first token if it is empty.
 static bool findIds(const CompiledModel &model, const GenerateOptions &options,
                     const Tokenizer *tokenizer, const ChatPrompt *chat,
@@ -284,7 +294,7 @@ static bool findIds(const CompiledModel &model, const GenerateOptions &options,
   if (ids.empty() && options.inputs.empty())
     return error.badInput("the prompt is empty, and the model names no token "
                           "to begin with");
-  return placeImages(model, options.images.size(), ids, error);
+  return placePictures(info, options.pictures.size(), ids, error);
 }
 
 namespace {
@@ -433,8 +443,12 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
     return error.set(ExitBadCommandLine,
                      "model '" + info.name +
                          "' writes down sounds; give --audio=FILE.wav");
-  if (!readImages(model, options, error) ||
-      !readPrompts(options, prompts, error))
+  for (const std::string &file : options.images) {
+    options.pictures.push_back(readPicture(info, file, error));
+    if (!options.pictures.back())
+      return false;
+  }
+  if (!readPrompts(options, prompts, error))
     return false;
   if (model.numGroups() > 1 && !options.promptsFile.empty() &&
       options.promptsFile != "-") {

@@ -39,7 +39,7 @@ const OptionSpecs &ServeOptions::specs() {
         {"quiet", "", "log no requests"},
     };
     for (const OptionSpec &spec : ChatOptions::specs())
-      if (spec.name != "system" && spec.name != "stats")
+      if (spec.name != "system" && spec.name != "stats" && spec.name != "image")
         all.push_back(spec);
     return all;
   }();

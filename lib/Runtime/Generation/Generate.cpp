@@ -10,7 +10,6 @@
 #include "Generation.h"
 #include "SessionGroup.h"
 
-#include "../Cli/PromptImages.h"
 #include "attune/Runtime/Guess.h"
 
 #include <algorithm>
@@ -41,10 +40,10 @@ static bool startIds(const ModelInfo &info, const std::vector<int64_t> &prompt,
   return true;
 }
 
-/// Encodes a file's tensors, or pictures, or, without them, the prompt; the
-/// same for every row of the session.
+/// Encodes a file's tensors or, without them, the prompt; the same for every
+/// row of the session.
 static bool encode(Session &session, const EntryInfo &entry,
-                   const GenerateOptions &options, const ArgInfo *images,
+                   const GenerateOptions &options,
                    const std::vector<int64_t> &prompt, Error &error) {
   int64_t rows = options.beams;
   const std::string &path = options.inputs;
@@ -82,16 +81,6 @@ static bool encode(Session &session, const EntryInfo &entry,
       return true;
     error.message = path + ": " + error.message;
     return false;
-  }
-  if (images && !options.pixels.empty()) {
-    InputTensor pixels;
-    pixels.name = images->name;
-    pixels.dtype = DType::F32;
-    pixels.shape = {static_cast<int64_t>(options.images.size()),
-                    images->shape[1].size, images->shape[2].size,
-                    images->shape[3].size};
-    pixels.data = options.pixels.data();
-    return add(pixels) && session.encode(inputs, error);
   }
   const ArgInfo *ids = entry.findIds();
   if (!ids)
@@ -290,10 +279,9 @@ bool Generation::start(const std::vector<int64_t> &prompt, Error &error) {
   if (!session || !encoder)
     return session != nullptr;
   // A model that can see need not.
-  if (!model.encodes() && options.inputs.empty() && options.pixels.empty())
-    return true;
-  return encode(*session, *encoder, options, findImageInput(model), prompt,
-                error);
+  if (!model.encodes() && options.inputs.empty())
+    return session->see(options.pictures, error);
+  return encode(*session, *encoder, options, prompt, error);
 }
 
 bool Generation::search(std::string &stoppedBy, Error &error) {

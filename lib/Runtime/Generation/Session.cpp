@@ -210,6 +210,7 @@ bool Session::encode(const std::vector<InputTensor> &inputs, Error &error) {
   encoded = false;
   reset();
   memory.clear();
+  seen.clear();
   auto remember = [&](const std::string &name, DType dtype,
                       const std::vector<int64_t> &shape, bool made) {
     Memory tensor;
@@ -321,59 +322,6 @@ bool Session::bindMemory(Invocation &call, Error &error) {
       return false;
   }
   return true;
-}
-
-/// How many vectors were taken by tokens before: what the size is called that
-/// stands beside them. Without vectors there are those of one picture, and more
-/// were taken than there are: nothing is seen.
-bool Session::bindInserted(Invocation &call, Error &error) {
-  if (!inserted)
-    return true;
-  insertedAt.erase(
-      std::remove_if(insertedAt.begin(), insertedAt.end(),
-                     [&](int64_t position) { return position >= past; }),
-      insertedAt.end());
-  for (const ArgInfo &arg : call.entry().args) {
-    if (arg.kind != ArgKind::Input || arg.inserted < 0)
-      continue;
-    auto before = static_cast<int64_t>(insertedAt.size());
-    if (!encoded && !bindNothingSeen(call, arg, before, error))
-      return false;
-    std::string size = arg.name;
-    size.replace(size.rfind('.') + 1, std::string::npos, "before");
-    // A size that nobody says is 0.
-    if (before != 0 && call.hasDim(size) &&
-        !call.bindDim(size, before, "the session", error))
-      return false;
-  }
-  return true;
-}
-
-bool Session::bindNothingSeen(Invocation &call, const ArgInfo &arg,
-                              int64_t &before, Error &error) {
-  InputTensor input;
-  input.name = arg.name;
-  input.dtype = DType::F32;
-  input.shape = {1};
-  int64_t rows = 1;
-  for (size_t i = 1; i < arg.shape.size(); ++i) {
-    input.shape.push_back(arg.shape[i].size);
-    if (i + 1 < arg.shape.size())
-      rows *= input.shape.back();
-  }
-  before = rows + 1;
-  auto numbers = static_cast<size_t>(rows * input.shape.back());
-  // All such inputs are as large, so that nothing moves.
-  if (noVector.size() < numbers)
-    noVector.resize(numbers);
-  input.data = noVector.data();
-  return call.bindInput(input, error);
-}
-
-void Session::noteInserted(const int64_t *ids, int64_t count) {
-  for (int64_t i = 0; inserted && i < batch * count; ++i)
-    if (ids[i] == inserted->inserted)
-      insertedAt.push_back(past + i % count);
 }
 
 bool Session::step(const int64_t *ids, int64_t count, Error &error) {

@@ -77,6 +77,11 @@ bool Session::copyFrom(const Session &other, int64_t length, Error &error,
     for (size_t i = 0; i < rings.size(); ++i)
       rings[i].first = other.rings[i].first;
   past = length;
+  insertedAt = other.insertedAt;
+  insertedAt.erase(
+      std::remove_if(insertedAt.begin(), insertedAt.end(),
+                     [&](int64_t position) { return position >= length; }),
+      insertedAt.end());
   adapterNumber = other.adapterNumber; // which made what is cached
   history = other.history;
   for (std::vector<int64_t> &row : history)

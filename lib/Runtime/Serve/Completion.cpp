@@ -242,7 +242,9 @@ void Completion::start(Scheduler &scheduler) {
   std::vector<SequenceRequest> sequences;
   for (size_t i = 0; i < choices.size(); ++i) {
     SequenceRequest sequence;
-    sequence.prompt = request.prompts[i / request.choices].ids;
+    CompletionPrompt &prompt = request.prompts[i / request.choices];
+    sequence.prompt = prompt.ids;
+    sequence.pictures = prompt.pictures;
     TokenLimit limit;
     Error error;
     if (!findTokenLimit(request.options,
@@ -265,6 +267,10 @@ void Completion::start(Scheduler &scheduler) {
     sequence.sink = choices[i];
     sequences.push_back(std::move(sequence));
   }
+  // What their vectors are in goes where it came from: on the scheduler's
+  // thread.
+  for (CompletionPrompt &prompt : request.prompts)
+    prompt.pictures.clear();
   scheduler.submit(std::move(sequences));
 }
 

@@ -7,6 +7,8 @@
 
 #include "CompletionRequest.h"
 
+#include "MessageParts.h"
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -77,74 +79,6 @@ bool CompletionRequest::readPrompts(RequestFields &fields,
 //===----------------------------------------------------------------------===//
 // Messages
 //===----------------------------------------------------------------------===//
-
-/// Texts of a message in parts, one after the other: templates read one text.
-static bool joinParts(JsonValue &content, RequestError &error) {
-  std::string text;
-  for (const JsonValue &part : content.items) {
-    const JsonValue *type = part.isObject() ? part.find("type") : nullptr;
-    const JsonValue *piece = part.isObject() ? part.find("text") : nullptr;
-    if (!type || !type->isString() || type->string != "text" || !piece ||
-        !piece->isString())
-      return error.set("'messages': expected parts {\"type\": \"text\", "
-                       "\"text\": ...}; this model reads nothing but text",
-                       "messages");
-    text += piece->string;
-  }
-  content = JsonValue();
-  content.kind = JsonValue::Kind::String;
-  content.string = std::move(text);
-  return true;
-}
-
-/// Checks a message and brings it into the form that templates read: arguments
-/// of calls as objects, as transformers has them.
-static bool readMessage(JsonValue &message, RequestError &error) {
-  const JsonValue *role = message.isObject() ? message.find("role") : nullptr;
-  if (!role || !role->isString())
-    return error.set("'messages': expected objects {\"role\": ..., "
-                     "\"content\": ...}",
-                     "messages");
-  bool isDeveloper = role->string == "developer";
-  static const std::string_view roles[] = {"system", "developer", "user",
-                                           "assistant", "tool"};
-  if (std::find(std::begin(roles), std::end(roles), role->string) ==
-      std::end(roles))
-    return error.set("'messages': expected a role system, developer, user, "
-                     "assistant or tool, found '" +
-                         role->string + "'",
-                     "messages");
-  bool hasCalls = false, hasContent = false;
-  for (size_t i = 0; i < message.keys.size(); ++i) {
-    JsonValue &value = message.items[i];
-    if (message.keys[i] == "role" && isDeveloper) {
-      value.string = "system";
-    } else if (message.keys[i] == "content" && !value.isNull()) {
-      hasContent = true;
-      if (value.isArray() ? !joinParts(value, error) : !value.isString())
-        return !error.message.empty()
-                   ? false
-                   : error.set("'messages': expected a text as content, "
-                               "found " +
-                                   std::string(value.kindName()),
-                               "messages");
-    } else if (message.keys[i] == "tool_calls" && value.isArray()) {
-      hasCalls = !value.items.empty();
-      for (JsonValue &call : value.items)
-        for (size_t f = 0; f < call.keys.size(); ++f)
-          for (size_t a = 0; a < call.items[f].keys.size(); ++a) {
-            JsonValue &arguments = call.items[f].items[a], read;
-            std::string ignored;
-            if (call.keys[f] == "function" &&
-                call.items[f].keys[a] == "arguments" && arguments.isString() &&
-                parseJson(arguments.string, read, ignored))
-              arguments = std::move(read);
-          }
-    }
-  }
-  return hasContent || hasCalls ||
-         error.set("'messages': a message has no content", "messages");
-}
 
 /// Moves a schema to `place` of another one: what it refers to, as
 /// #/$defs/NAME, moves with it. Data in it (const, enum, examples) stays as it
@@ -261,8 +195,9 @@ bool CompletionRequest::readMessages(RequestFields &fields,
                          std::to_string(mostMessages) + " messages",
                      "messages");
   JsonValue messages = *list;
+  MessageReader reader(*model.info, model.capacity, model.mostPixels, error);
   for (JsonValue &message : messages.items)
-    if (!readMessage(message, error))
+    if (!reader.read(message))
       return false;
   const JsonValue *tools = fields.find("tools");
   if (tools && !tools->isArray())
@@ -281,8 +216,10 @@ bool CompletionRequest::readMessages(RequestFields &fields,
   CompletionPrompt prompt;
   Error problem;
   if (!model.chat->encode(*model.tokenizer, messages, tools, variables,
-                          prompt.ids, problem))
+                          prompt.ids, problem) ||
+      !placePictures(*model.info, reader.pictures.size(), prompt.ids, problem))
     return error.set(problem.message, "messages");
+  prompt.pictures = std::move(reader.pictures);
   prompts.push_back(std::move(prompt));
   return true;
 }

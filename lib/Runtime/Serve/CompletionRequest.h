@@ -30,6 +30,7 @@ struct ServedModel {
   GenerateOptions defaults;                 ///< of the command line
   int64_t adapter = 0;  ///< number of the adapter if a request names no model
   int64_t capacity = 0; ///< most tokens of a sequence
+  uint64_t mostPixels = uint64_t(1) << 26; ///< of a request's pictures
   int64_t vocabulary = 0;
   int64_t created = 0; ///< seconds since 1970, when serving began
 };
@@ -38,6 +39,7 @@ struct ServedModel {
 struct CompletionPrompt {
   std::string text;
   std::vector<int64_t> ids;
+  std::vector<PicturePtr> pictures; ///< that its image tokens stand for
 };
 
 struct CompletionRequest {

@@ -7,6 +7,8 @@
 
 #include "DecodeSlots.h"
 
+#include "attune/Runtime/Picture.h"
+
 #include <algorithm>
 
 namespace attune::runtime {
@@ -55,7 +57,25 @@ DecodeSlots::Slot *DecodeSlots::findSource(const std::vector<int64_t> &prompt,
   return source;
 }
 
-bool DecodeSlots::take(const std::vector<int64_t> &prompt, int64_t adapter,
+void DecodeSlots::shareEqual(std::vector<PicturePtr> &pictures) const {
+  auto find = [&](const PicturePtr &picture,
+                  const std::vector<PicturePtr> &among) -> PicturePtr {
+    for (const PicturePtr &other : among)
+      if (other->looksLike(*picture))
+        return other;
+    return nullptr;
+  };
+  for (PicturePtr &picture : pictures) {
+    PicturePtr same = find(picture, pictures);
+    for (size_t i = 0; i < slots.size() && same == picture; ++i)
+      if (PicturePtr other = find(picture, slots[i].pictures))
+        same = other;
+    picture = same;
+  }
+}
+
+bool DecodeSlots::take(const std::vector<int64_t> &prompt,
+                       const std::vector<PicturePtr> &pictures, int64_t adapter,
                        unsigned &slot, size_t &kept, Error &error) {
   Slot *source = findSource(prompt, adapter, kept), *target = nullptr;
   // What it holds beyond the common beginning is worth another slot.
@@ -86,6 +106,7 @@ bool DecodeSlots::take(const std::vector<int64_t> &prompt, int64_t adapter,
     kept = 0;
   }
   target->prompt.assign(prompt.begin(), prompt.begin() + kept);
+  target->pictures = pictures;
   target->adapter = adapter;
   session->setAdapter(adapter);
   target->isTaken = true;
@@ -112,9 +133,12 @@ size_t DecodeSlots::adopt(unsigned slot, const std::vector<int64_t> &prompt,
 
 bool DecodeSlots::fork(unsigned from, unsigned to, Error &error) {
   Session &source = group.session(from);
-  if (!group.session(to).copyFrom(source, source.length(), error))
+  Session &target = group.session(to);
+  if (!target.copyFrom(source, source.length(), error) ||
+      !target.see(source.pictures(), error))
     return false;
   slots[to].prompt = slots[from].prompt;
+  slots[to].pictures = slots[from].pictures;
   slots[to].adapter = slots[from].adapter;
   return true;
 }
@@ -122,17 +146,18 @@ bool DecodeSlots::fork(unsigned from, unsigned to, Error &error) {
 void DecodeSlots::clear(unsigned slot) {
   group.session(slot).reset();
   slots[slot].prompt.clear();
+  slots[slot].pictures.clear();
 }
 
-bool DecodeSlots::append(unsigned slot, const int64_t *ids, size_t count,
-                         Error &error) {
+bool DecodeSlots::append(unsigned slot, const int64_t *ids, const int64_t *keys,
+                         size_t count, Error &error) {
   Session &session = group.session(slot);
   std::vector<int64_t> &prompt = slots[slot].prompt;
   bool isNext = session.length() == static_cast<int64_t>(prompt.size());
   if (!session.step(ids, static_cast<int64_t>(count), error))
     return false;
   if (isNext && count >= fewRows)
-    prompt.insert(prompt.end(), ids, ids + count);
+    prompt.insert(prompt.end(), keys, keys + count);
   return true;
 }
 

@@ -38,13 +38,17 @@ public:
   unsigned count() const { return static_cast<unsigned>(slots.size()); }
   int64_t capacity() const { return maxLength; }
 
-  /// Takes a free slot for a prompt: one that holds nothing but the prompt's
-  /// beginning, or else the one that was used least recently, which then gets a
-  /// copy of the longest beginning that any slot holds. `kept` is the number of
-  /// the prompt's tokens that need no computing.
-  /// Slots of another adapter hold nothing of it.
-  bool take(const std::vector<int64_t> &prompt, int64_t adapter, unsigned &slot,
-            size_t &kept, Error &error);
+  /// Puts those that slots have in the place of pictures that look like them,
+  /// and so have the same keys.
+  void shareEqual(std::vector<PicturePtr> &pictures) const;
+  /// Takes a free slot for a prompt of these keys: one that holds nothing but
+  /// the prompt's beginning, or else the one that was used least recently,
+  /// which then gets a copy of the longest beginning that any slot holds.
+  /// `kept` is the number of the prompt's tokens that need no computing. Slots
+  /// of another adapter hold nothing of it. It does not see the pictures yet.
+  bool take(const std::vector<int64_t> &prompt,
+            const std::vector<PicturePtr> &pictures, int64_t adapter,
+            unsigned &slot, size_t &kept, Error &error);
   bool hasFree() const;
   /// Gives a slot back; what it holds stays until another sequence needs it.
   void release(unsigned slot) { slots[slot].isTaken = false; }
@@ -64,8 +68,9 @@ public:
   size_t pieceUnit(unsigned slot) {
     return group.session(slot).canRewind() ? 1 : chunkOfSums;
   }
-  /// Appends a piece of a prompt.
-  bool append(unsigned slot, const int64_t *ids, size_t count, Error &error);
+  /// Appends a piece of a prompt, whose ids have these keys.
+  bool append(unsigned slot, const int64_t *ids, const int64_t *keys,
+              size_t count, Error &error);
   /// Whether step() takes several slots.
   bool stepsTogether() const { return group.stepsTogether(); }
   std::string whyAlone() const { return group.whyAlone(); }
@@ -85,9 +90,10 @@ public:
 
 private:
   struct Slot {
-    /// Ids of its cache that were computed in pieces of prompts, of fewRows or
-    /// more, so that other prompts may use them.
+    /// Keys of what is in its cache and was computed in pieces of prompts, of
+    /// fewRows or more, so that other prompts may use it.
     std::vector<int64_t> prompt;
+    std::vector<PicturePtr> pictures; ///< whose numbers are among them
     int64_t adapter = 0;
     bool isTaken = false;
     uint64_t lastUse = 0;

@@ -9,6 +9,8 @@
 
 #include "Exchange.h"
 
+#include "attune/Runtime/Picture.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -50,7 +52,7 @@ std::unique_ptr<Scheduler> Scheduler::create(CompiledModel &model,
     // Fails here, before the first request, if nothing can be decoded at all.
     unsigned slot;
     size_t kept;
-    if (!scheduler->slots->take({}, /*adapter=*/0, slot, kept, error))
+    if (!scheduler->slots->take({}, {}, /*adapter=*/0, slot, kept, error))
       return nullptr;
     scheduler->slots->release(slot);
   }
@@ -183,8 +185,11 @@ void Scheduler::admit() {
     std::unique_ptr<Active> next(new Active(std::move(queue[used])));
     numbers.waiting.fetch_sub(1);
     Error error;
-    if (!slots->take(next->request.prompt, next->request.adapter, next->slot,
-                     next->computed, error)) {
+    slots->shareEqual(next->request.pictures);
+    next->keys =
+        cacheKeys(model.info(), next->request.prompt, next->request.pictures);
+    if (!slots->take(next->keys, next->request.pictures, next->request.adapter,
+                     next->slot, next->computed, error)) {
       next->request.sink->finish("error", error);
       continue;
     }
@@ -380,19 +385,12 @@ void Scheduler::pausePiece() {
   pausedTime += lastRound - now;
 }
 
-bool Scheduler::computePiece(Active &each, bool isAlone) {
-  const std::vector<int64_t> &prompt = each.request.prompt;
+/// Computes something for a sequence, between whose loops others may have their
+/// tokens. If it fails, the sequence is at its end.
+template <typename F>
+bool Scheduler::timePiece(Active &each, bool isAlone, double &time, F compute) {
   Error error;
-  noteReuse(each, slots->adopt(each.slot, prompt, each.computed, error));
-  if (error.code != ExitSuccess) {
-    finish(each, "error", error);
-    return false;
-  }
-  size_t count = choosePiece(each, isAlone);
-  if (each.computed + count == prompt.size())
-    each.chooser->prepare(bannedAt(1));
-  bool isPaused = !isAlone && mayPause();
-  if (isPaused) {
+  if (!isAlone && mayPause()) {
     std::vector<unsigned> members;
     for (size_t i : findDecoding())
       members.push_back(active[i]->slot);
@@ -406,21 +404,62 @@ bool Scheduler::computePiece(Active &each, bool isAlone) {
   double start = monotonicTime();
   lastRound = lastBarrier = start;
   longestGap = pausedTime = 0;
-  bool works =
-      slots->append(each.slot, prompt.data() + each.computed, count, error);
-  double time = monotonicTime() - start - pausedTime;
+  bool works = compute(error);
+  time = monotonicTime() - start - pausedTime;
   model.team().setPause(nullptr, nullptr);
-  if (!works) {
+  if (!works)
+    finish(each, "error", error);
+  else if (!isAlone)
+    credit -= time;
+  return works;
+}
+
+/// Encodes a picture of a sequence, a piece of its own, or lets its slot see
+/// them all once they are encoded.
+bool Scheduler::seeNext(Active &each, bool isAlone) {
+  for (const PicturePtr &picture : each.request.pictures) {
+    double time;
+    if (picture->vectors.empty())
+      return timePiece(each, isAlone, time, [&](Error &error) {
+        return slots->session(each.slot).encode(*picture, error);
+      });
+  }
+  Error error;
+  each.sees = slots->session(each.slot).see(each.request.pictures, error);
+  if (!each.sees)
+    finish(each, "error", error);
+  return each.sees;
+}
+
+bool Scheduler::computePiece(Active &each, bool isAlone) {
+  const std::vector<int64_t> &prompt = each.request.prompt;
+  Error error;
+  noteReuse(each, slots->adopt(each.slot, each.keys, each.computed, error));
+  if (error.code != ExitSuccess) {
     finish(each, "error", error);
     return false;
   }
+  if (!each.sees) {
+    if (!seeNext(each, isAlone))
+      return false;
+    if (!each.sees)
+      return true;
+  }
+  size_t count = choosePiece(each, isAlone);
+  if (each.computed + count == prompt.size())
+    each.chooser->prepare(bannedAt(1));
+  double time;
+  const int64_t *piece = prompt.data() + each.computed;
+  if (!timePiece(each, isAlone, time, [&](Error &problem) {
+        return slots->append(each.slot, piece, each.keys.data() + each.computed,
+                             count, problem);
+      }))
+    return false;
   each.computed += count;
   numbers.promptTokens.fetch_add(static_cast<int64_t>(count));
   perToken = time / static_cast<double>(count);
-  if (isPaused)
+  if (!isAlone && mayPause())
     gapPerToken = longestGap / static_cast<double>(count);
-  if (!isAlone)
-    credit -= time;
   return true;
 }
 

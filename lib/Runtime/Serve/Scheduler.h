@@ -55,9 +55,10 @@ public:
 /// A text to continue.
 struct SequenceRequest {
   std::vector<int64_t> prompt; ///< at least one token, fewer than the capacity
-  int64_t adapter = 0;         ///< its number; 0: none
-  int64_t limit = 1;           ///< most new tokens
-  bool isContextEnd = false;   ///< the limit is
+  std::vector<PicturePtr> pictures; ///< that its image tokens stand for
+  int64_t adapter = 0;              ///< its number; 0: none
+  int64_t limit = 1;                ///< most new tokens
+  bool isContextEnd = false;        ///< the limit is
   SamplingOptions sampling;
   std::vector<int64_t> ends;
   bool wantsLogits = false;
@@ -115,6 +116,8 @@ private:
     std::unique_ptr<Constraint> constraint; ///< null: any text
     std::unique_ptr<Chooser> chooser;       ///< on the slot's session
     std::vector<int64_t> history;
+    std::vector<int64_t> keys; ///< cacheKeys() of the prompt
+    bool sees = false;         ///< the slot sees its pictures
     unsigned slot = 0;
     size_t computed = 0; ///< tokens of the prompt
     bool isHit = false;  ///< some of them were in a cache
@@ -135,6 +138,9 @@ private:
   bool mayPause() const;
   size_t choosePiece(const Active &active, bool isAlone);
   bool computePiece(Active &active, bool isAlone);
+  bool seeNext(Active &active, bool isAlone);
+  template <typename F>
+  bool timePiece(Active &active, bool isAlone, double &time, F compute);
   void pausePiece();
   bool hasLeader(size_t number) const;
   void forkFollowers(const Active &leader);

@@ -7,22 +7,21 @@
 
 #include "Image.h"
 
-#include "attune/Runtime/Safetensors.h"
-
 #include <cstring>
 #include <string_view>
 #include <utility>
 
 namespace attune::runtime {
 
-bool checkSize(uint64_t width, uint64_t height, std::string &problem) {
+bool checkSize(uint64_t width, uint64_t height, std::string &problem,
+               uint64_t most) {
   if (width == 0 || height == 0) {
     problem = "has no pixels";
     return false;
   }
-  if (width > kMostPixels || height > kMostPixels / width) {
+  if (width > most || height > most / width) {
     problem = "has " + std::to_string(width) + " x " + std::to_string(height) +
-              " pixels; " + std::to_string(kMostPixels) +
+              " pixels; " + std::to_string(most) +
               " in all are the most that are read";
     return false;
   }
@@ -101,17 +100,17 @@ static const char *otherFormat(std::string_view start) {
 }
 
 bool parseImage(const uint8_t *bytes, uint64_t size, Image &image,
-                std::string &problem) {
+                std::string &problem, uint64_t most) {
   std::string_view start(reinterpret_cast<const char *>(bytes),
                          size < 16 ? size : 16);
   int orientation = 1;
   constexpr std::string_view png("\x89PNG\r\n\x1a\n", 8);
   constexpr std::string_view jpeg("\xff\xd8\xff", 3);
   if (start.substr(0, png.size()) == png) {
-    if (!parsePng(bytes, size, image, orientation, problem))
+    if (!parsePng(bytes, size, image, orientation, problem, most))
       return false;
   } else if (start.substr(0, jpeg.size()) == jpeg) {
-    if (!parseJpeg(bytes, size, image, orientation, problem))
+    if (!parseJpeg(bytes, size, image, orientation, problem, most))
       return false;
   } else {
     const char *other = otherFormat(start);
@@ -122,15 +121,6 @@ bool parseImage(const uint8_t *bytes, uint64_t size, Image &image,
   }
   orient(image, orientation);
   return true;
-}
-
-bool readImage(const std::string &path, Image &image, Error &error) {
-  MappedFile file;
-  std::string problem;
-  if (!file.open(path, problem))
-    return error.badInput(problem);
-  return parseImage(file.data(), file.size(), image, problem) ||
-         error.badInput(path + ": " + problem);
 }
 
 } // namespace attune::runtime

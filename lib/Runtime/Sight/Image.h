@@ -8,7 +8,7 @@
 #ifndef ATTUNE_LIB_RUNTIME_SIGHT_IMAGE_H
 #define ATTUNE_LIB_RUNTIME_SIGHT_IMAGE_H
 
-#include "attune/Runtime/Error.h"
+#include "attune/Runtime/Sight.h"
 
 #include <cstdint>
 #include <string>
@@ -34,18 +34,14 @@ struct Image {
   }
 };
 
-/// A file with more pixels is refused before any is decoded.
-inline constexpr int64_t kMostPixels = int64_t(1) << 27;
-
-/// Reads a PNG or JPEG file. Grey is three equal channels, transparency and
-/// profiles of colours are passed over, of 16 bits the upper 8 count, CMYK
-/// becomes RGB, and a picture is turned the way that its EXIF data say: all as
-/// Pillow's `convert("RGB")` behind `exif_transpose` does it (but for grey of
-/// 16 bits, which Pillow clips).
-bool readImage(const std::string &path, Image &image, Error &error);
-/// The same of bytes; false, with a reason, if they are no such file.
+/// Reads the bytes of a PNG or JPEG file. Grey is three equal channels,
+/// transparency and profiles of colours are passed over, of 16 bits the upper 8
+/// count, CMYK becomes RGB, and a picture is turned the way that its EXIF data
+/// say: all as Pillow's `convert("RGB")` behind `exif_transpose` does it (but
+/// for grey of 16 bits, which Pillow clips). False, with a reason, if they are
+/// no such file, or have more pixels than `most`.
 bool parseImage(const uint8_t *bytes, uint64_t size, Image &image,
-                std::string &problem);
+                std::string &problem, uint64_t most = kMostPixels);
 
 /// Pillow's filters.
 enum class Filter : uint8_t { Lanczos, Bilinear, Bicubic, Box, Hamming };
@@ -56,11 +52,12 @@ void resample(Image &image, int64_t width, int64_t height, Filter filter);
 
 // Of the formats; `orientation` is EXIF's, 1 to 8.
 bool parsePng(const uint8_t *bytes, uint64_t size, Image &image,
-              int &orientation, std::string &problem);
+              int &orientation, std::string &problem, uint64_t most);
 bool parseJpeg(const uint8_t *bytes, uint64_t size, Image &image,
-               int &orientation, std::string &problem);
-/// False, with a reason, unless a picture has these many pixels.
-bool checkSize(uint64_t width, uint64_t height, std::string &problem);
+               int &orientation, std::string &problem, uint64_t most);
+/// False, with a reason, unless a picture has pixels, and not more than `most`.
+bool checkSize(uint64_t width, uint64_t height, std::string &problem,
+               uint64_t most = kMostPixels);
 /// The orientation that EXIF data (a TIFF file) name; 1 if they name none.
 int findOrientation(const uint8_t *bytes, uint64_t size);
 

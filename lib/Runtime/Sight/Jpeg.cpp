@@ -128,7 +128,7 @@ static int orientationOf(const jpeg_decompress_struct &jpeg) {
 }
 
 bool parseJpeg(const uint8_t *bytes, uint64_t size, Image &image,
-               int &orientation, std::string &problem) {
+               int &orientation, std::string &problem, uint64_t most) {
   Reader reader = {};
   reader.jpeg.err = jpeg_std_error(&reader.errors);
   reader.errors.error_exit = onError;
@@ -143,8 +143,8 @@ bool parseJpeg(const uint8_t *bytes, uint64_t size, Image &image,
   reader.source.resync_to_restart = jpeg_resync_to_restart;
   reader.source.term_source = startSource;
   bool good = readHeader(reader);
-  if (good &&
-      !checkSize(reader.jpeg.image_width, reader.jpeg.image_height, problem)) {
+  if (good && !checkSize(reader.jpeg.image_width, reader.jpeg.image_height,
+                         problem, most)) {
     jpeg_destroy_decompress(&reader.jpeg);
     return false;
   }

@@ -82,7 +82,7 @@ static bool readPixels(Reader &reader, uint8_t *pixels, uint64_t rowBytes,
 }
 
 bool parsePng(const uint8_t *bytes, uint64_t size, Image &image,
-              int &orientation, std::string &problem) {
+              int &orientation, std::string &problem, uint64_t most) {
   Reader reader{bytes, size};
   reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, onError,
                                       onWarning);
@@ -95,7 +95,7 @@ bool parsePng(const uint8_t *bytes, uint64_t size, Image &image,
     png_set_chunk_malloc_max(reader.png, png_alloc_size_t(8) << 20);
     uint64_t width = 0, height = 0;
     good = readHeader(reader, width, height);
-    if (good && !checkSize(width, height, problem)) {
+    if (good && !checkSize(width, height, problem, most)) {
       png_destroy_read_struct(&reader.png, &reader.info, nullptr);
       return false;
     }

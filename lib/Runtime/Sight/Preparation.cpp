@@ -7,8 +7,6 @@
 
 #include "Preparation.h"
 
-#include "attune/Runtime/Sight.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -229,14 +227,14 @@ static void crop(Image &image, int64_t width, int64_t height) {
   image = std::move(middle);
 }
 
-bool Preparation::prepare(Image &image, std::vector<float> &numbers,
+bool Preparation::prepare(Image image, Picture &picture,
                           std::string &problem) const {
   if (shortest) {
     // The longer edge keeps its share, rounded down.
     bool upright = image.width <= image.height;
     int64_t longer = std::max(image.width, image.height) * shortest /
                      std::min(image.width, image.height);
-    if (longer > kMostPixels / shortest) {
+    if (longer > static_cast<int64_t>(kMostPixels) / shortest) {
       problem = "has " + std::to_string(image.width) + " x " +
                 std::to_string(image.height) +
                 " pixels, which is too thin: its shorter edge becomes one of " +
@@ -250,52 +248,46 @@ bool Preparation::prepare(Image &image, std::vector<float> &numbers,
   }
   if (crops)
     crop(image, cropWidth, cropHeight);
-  auto plane = static_cast<size_t>(image.width * image.height);
-  numbers.resize(plane * 3);
-  for (size_t i = 0; i < plane; ++i)
-    for (size_t c = 0; c < 3; ++c) {
-      uint8_t pixel = image.pixels[i * 3 + c];
+  picture.height = image.height;
+  picture.width = image.width;
+  picture.pixels = std::move(image.pixels);
+  for (int c = 0; c < 3; ++c)
+    for (int pixel = 0; pixel < 256; ++pixel) {
       auto number = static_cast<float>(pixel);
       if (rescales)
         number = static_cast<float>(pixel * factor);
       if (normalizes)
         number = (number - static_cast<float>(mean[c])) /
                  static_cast<float>(deviation[c]);
-      numbers[c * plane + i] = number;
+      picture.values[c][pixel] = number;
     }
   return true;
 }
 
-bool seePictures(const JsonValue &config, const std::vector<std::string> &files,
-                 int64_t channels, int64_t height, int64_t width,
-                 std::vector<float> &pixels, Error &error) {
+bool seePicture(const JsonValue &config, const uint8_t *bytes, uint64_t size,
+                int64_t height, int64_t width, uint64_t &pixelsLeft,
+                Picture &picture, std::string &problem) {
   Preparation preparation;
-  std::string problem;
-  if (!preparation.read(config, problem))
-    return error.badInput("the model's preprocessor_config.json: " + problem);
+  if (!preparation.read(config, problem)) {
+    problem = "the model's preprocessor_config.json: " + problem;
+    return false;
+  }
   if (preparation.takesAnySize())
     preparation.resizeTo(height, width);
-  pixels.clear();
-  for (const std::string &file : files) {
-    Image image;
-    std::vector<float> numbers;
-    if (!readImage(file, image, error))
-      return false;
-    if (!preparation.prepare(image, numbers, problem))
-      return error.badInput(file + ": " + problem);
-    if (image.height != height || image.width != width)
-      return error.badInput(
-          file + ": the model's preprocessor_config.json makes " +
-          std::to_string(image.width) + " x " + std::to_string(image.height) +
-          " pixels of it, but the model sees " + std::to_string(width) + " x " +
-          std::to_string(height));
-    auto plane = static_cast<std::ptrdiff_t>(height * width);
-    for (int64_t c = 0; c < channels; ++c) {
-      auto from = numbers.begin() + c / (channels / 3) * plane;
-      pixels.insert(pixels.end(), from, from + plane);
-    }
-  }
-  return true;
+  Image image;
+  if (!parseImage(bytes, size, image, problem, pixelsLeft))
+    return false;
+  pixelsLeft -= static_cast<uint64_t>(image.width * image.height);
+  if (!preparation.prepare(std::move(image), picture, problem))
+    return false;
+  if (picture.height == height && picture.width == width)
+    return true;
+  problem = "the model's preprocessor_config.json makes " +
+            std::to_string(picture.width) + " x " +
+            std::to_string(picture.height) +
+            " pixels of it, but the model sees " + std::to_string(width) +
+            " x " + std::to_string(height);
+  return false;
 }
 
 } // namespace attune::runtime

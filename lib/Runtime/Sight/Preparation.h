@@ -11,6 +11,7 @@
 #include "Image.h"
 
 #include "attune/Runtime/Json.h"
+#include "attune/Runtime/Picture.h"
 
 namespace attune::runtime {
 
@@ -23,11 +24,9 @@ public:
   /// is not done here.
   bool read(const JsonValue &config, std::string &problem);
 
-  /// The numbers [3, height, width] of one picture, whose size becomes that of
-  /// the result; false, with a reason, if it is so thin that it would become
-  /// very long.
-  bool prepare(Image &image, std::vector<float> &numbers,
-               std::string &problem) const;
+  /// What a model sees of an image; false, with a reason, if it is so thin that
+  /// it would become very long.
+  bool prepare(Image image, Picture &picture, std::string &problem) const;
 
   /// The processor leaves the size to the picture, within limits; here one size
   /// serves all.

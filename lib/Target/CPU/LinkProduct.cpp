@@ -110,11 +110,19 @@ static void addArguments(const Linker &linker, LinkKind kind, LinkParts parts,
       startFile("Scrt1.o");
     }
   }
+  // Before the runtime, which refers to it weakly.
+  auto addSight = [&] {
+    if (!parts.sees)
+      return;
+    option("--undefined=attune_rt_sees");
+    arguments.push_back(archive("AttuneRuntimeSight"));
+  };
   startFile("crti.o");
   arguments.push_back(object);
   if (kind == LinkKind::SharedLibrary) {
     option("--version-script=" + exports);
     arguments.push_back("-shared");
+    addSight();
     option("--whole-archive");
     arguments.push_back(archive("AttuneRuntime"));
     option("--no-whole-archive");
@@ -124,10 +132,7 @@ static void addArguments(const Linker &linker, LinkKind kind, LinkParts parts,
       option("--undefined=attune_rt_serves");
       arguments.push_back(archive("AttuneRuntimeServe"));
     }
-    if (parts.sees) {
-      option("--undefined=attune_rt_sees");
-      arguments.push_back(archive("AttuneRuntimeSight"));
-    }
+    addSight();
     arguments.insert(arguments.end(), {archive("AttuneRuntime"), "-pie"});
   }
   arguments.insert(arguments.end(),

@@ -51,11 +51,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   FUZZ_REQUIRE(image.pixels.size() == size_t(image.width * image.height * 3));
   if (image.width * image.height > 1 << 16)
     return 0;
-  std::vector<float> numbers;
-  if (!preparation.prepare(image, numbers, problem)) {
+  Picture picture;
+  if (!preparation.prepare(std::move(image), picture, problem)) {
     FUZZ_REQUIRE(!problem.empty());
     return 0;
   }
+  std::vector<float> numbers;
+  picture.fill(3, numbers);
   FUZZ_REQUIRE(numbers.size() == 3 * 8 * 8);
   for (float number : numbers)
     FUZZ_REQUIRE(std::fabs(number) < 10);

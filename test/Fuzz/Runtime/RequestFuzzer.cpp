@@ -16,6 +16,10 @@
 #include "Serve/CompletionRequest.h"
 #include "Serve/ToolCalls.h"
 
+#include "attune/Runtime/Sight.h"
+
+#include <algorithm>
+
 using namespace attune::runtime;
 
 namespace {
@@ -32,11 +36,15 @@ struct Model {
     info.context = 64;
     info.tokenizerJson = attune::fuzzing::readFile(
         ATTUNE_FUZZ_SOURCES "/examples/storyteller/tokenizer.json");
-    info.chatTemplate = "{% for m in messages %}{{ m.role }}: {{ m.content }}"
-                        "\n{% endfor %}{{ tools | tojson if tools }}";
+    info.chatTemplate =
+        "{% for m in messages %}{{ m.role }}: {% if m.content is string %}"
+        "{{ m.content }}{% else %}{% for part in m.content %}"
+        "{{ part.text if part.type == 'text' else '$' }}{% endfor %}{% endif %}"
+        "\n{% endfor %}{{ tools | tojson if tools }}";
     tokenizer = Tokenizer::create(info.tokenizerJson, error);
     FUZZ_REQUIRE(tokenizer);
     constraints.reset(new ConstraintFactory(*tokenizer));
+    addSight();
     chat = ChatPrompt::create(info, TemplateOptions(), error);
     FUZZ_REQUIRE(chat);
     served.info = &info;
@@ -44,7 +52,32 @@ struct Model {
     served.constraints = constraints.get();
     served.chat = chat.get();
     served.capacity = info.context;
+    served.mostPixels = 1 << 16;
     served.vocabulary = tokenizer->size();
+  }
+
+  /// Each "$" of a text can be a picture of four tokens.
+  void addSight() {
+    Error error;
+    std::vector<int64_t> ids;
+    FUZZ_REQUIRE(tokenizer->encode("$", ids, error) && !ids.empty());
+    auto add = [&](const char *entry, ArgInfo input) {
+      EntryInfo made;
+      made.name = entry;
+      made.args.push_back(std::move(input));
+      info.entries.push_back(std::move(made));
+    };
+    ArgInfo pixels, vectors;
+    pixels.shape = {{-1, "images"}, {3, ""}, {8, ""}, {8, ""}};
+    vectors.inserted = ids.back();
+    vectors.each = 4;
+    add("encode", std::move(pixels));
+    add("decode", std::move(vectors));
+    std::string problem;
+    FUZZ_REQUIRE(parseJson("{\"image_processor_type\": \"CLIPImageProcessor\","
+                           "\"size\": 8, \"crop_size\": 8}",
+                           info.images, problem));
+    FUZZ_REQUIRE(canSee(info, error));
   }
 };
 } // namespace
@@ -80,5 +113,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (const CompletionPrompt &prompt : request.prompts)
     for (int64_t id : prompt.ids)
       FUZZ_REQUIRE(id >= 0 && id < model.served.vocabulary);
+  for (const CompletionPrompt &prompt : request.prompts) {
+    const ArgInfo &token = imageToken(model.info);
+    auto places =
+        std::count(prompt.ids.begin(), prompt.ids.end(), token.inserted);
+    size_t pictures = prompt.pictures.size();
+    FUZZ_REQUIRE(pictures == 0 || size_t(places) == 4 * pictures);
+    for (const PicturePtr &picture : prompt.pictures)
+      FUZZ_REQUIRE(picture->pixels.size() == 3 * 8 * 8);
+  }
   return 0;
 }

@@ -131,10 +131,10 @@ Model buildMixture(ImportContext &context, const LlamaConfig &llama,
     int64_t end = first + 1;
     while (end < llama.layers && isSparse(end) == isSparse(first))
       ++end;
-    stream
-        .blocks("layers.{i}", "num_hidden_layers", end - first,
-                isSparse(first) ? sparse : llama.block, llama.tensors)
-        .first = first;
+    stream.blocks("layers.{i}", "num_hidden_layers",
+                  {isSparse(first) ? sparse : llama.block},
+                  std::vector<size_t>(static_cast<size_t>(end - first), 0),
+                  llama.tensors, llama.weights, first);
     first = end;
   }
   stream.norm("norm", llama.norm);

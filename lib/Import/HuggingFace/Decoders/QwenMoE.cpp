@@ -11,6 +11,24 @@ namespace attune::hf {
 
 using namespace spec;
 
+/// The text model of Qwen3-VL, whose matrices of all experts are stacks [in,
+/// out], gates first.
+static bool hasStacks(Config &config) {
+  const Value *type = config.peek("model_type");
+  return type && type->text == "qwen3_vl_moe_text";
+}
+
+static void nameStacks(LlamaConfig &llama, int64_t width) {
+  auto stack = [&](const std::string &role, const std::string &tensor,
+                   int64_t first, int64_t end) {
+    llama.weights["moe.experts.{e}." + role + ".weight"] = {
+        {"mlp.experts.{e}." + tensor, /*transposed=*/true, first, end}};
+  };
+  stack("gate", "gate_up_proj", 0, width);
+  stack("up", "gate_up_proj", width, 2 * width);
+  stack("down", "down_proj", 0, -1);
+}
+
 /// Shared by both: which layers have experts, and how these are chosen.
 static std::optional<Model> importQwenMoE(ImportContext &context,
                                           std::optional<LlamaConfig> llama,
@@ -22,6 +40,8 @@ static std::optional<Model> importQwenMoE(ImportContext &context,
   moe.active = config.integer("num_experts_per_tok", active);
   moe.width = config.integer("moe_intermediate_size", inner);
   moe.router.renormalise = config.flag("norm_topk_prob", false);
+  // Its class knows no others, whatever the file says.
+  moe.router.renormalise |= hasStacks(config);
   int64_t step = config.integer("decoder_sparse_step", 1);
   std::set<int64_t> dense = readDenseLayers(config);
   checkExperts(config, "num_experts_per_tok", moe.active, "num_experts",
@@ -38,6 +58,8 @@ static std::optional<Model> importQwenMoE(ImportContext &context,
   moe.activation = llama->block.ffn->activation;
   for (const TensorName &row : mixtureTensors("shared_expert"))
     llama->tensors.push_back(row);
+  if (hasStacks(config))
+    nameStacks(*llama, moe.width);
   return buildMixture(context, *llama, moe, [&](int64_t layer) {
     return !dense.count(layer) && (layer + 1) % step == 0;
   });

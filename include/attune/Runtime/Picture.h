@@ -1,0 +1,82 @@
+//===- Picture.h - Pictures in texts ----------------------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A model that sees reads a picture as vectors, which stand in the places of so
+// many image tokens. From a file to vectors a picture is a Picture; texts,
+// sessions and caches know it by its number.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTUNE_RUNTIME_PICTURE_H
+#define ATTUNE_RUNTIME_PICTURE_H
+
+#include "attune/Runtime/CompiledModel.h"
+#include "attune/Runtime/Tokenizer.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attune::runtime {
+
+struct Picture {
+  Picture();
+  Picture(const Picture &) = delete;
+
+  int64_t number;   ///< that no other picture of the process has
+  std::string name; ///< of its file, or empty
+  int64_t height = 0, width = 0;
+  /// Rows from the top, each from the left: red, green, blue, a byte each.
+  std::vector<uint8_t> pixels;
+  /// What the encoder reads for each byte of each colour.
+  float values[3][256];
+  /// What it makes of the picture: its outputs, as a session encoded them.
+  struct Vectors {
+    TensorDecl decl;
+    ModelMemory memory;
+  };
+  std::vector<Vectors> vectors;
+
+  /// Whether a model sees the same in both.
+  bool looksLike(const Picture &other) const;
+  /// The encoder's input [channels, height, width]. More than three channels
+  /// are frames of a film, each color of all frames after another, which are
+  /// all the picture.
+  void fill(int64_t channels, std::vector<float> &numbers) const;
+};
+
+/// Whether the model sees pictures, and says how they become its input.
+bool canSee(const ModelInfo &model, Error &error);
+
+/// Reads a PNG or JPEG file for a model that can see.
+PicturePtr readPicture(const ModelInfo &model, const std::string &path,
+                       Error &error);
+/// The same of bytes, which messages call `name`. It may have `pixelsLeft`
+/// pixels, less those of the picture afterwards.
+PicturePtr parsePicture(const ModelInfo &model, const uint8_t *bytes,
+                        uint64_t size, const std::string &name,
+                        uint64_t &pixelsLeft, Error &error);
+
+/// The image token of a model that can see, and how many of them stand for a
+/// picture.
+const ArgInfo &imageToken(const ModelInfo &model);
+/// Whether a text names the image token.
+bool namesPictures(const ModelInfo &model, const Tokenizer &tokenizer,
+                   const std::string &text);
+/// Of each image token the prompt gets as many as a picture has vectors.
+bool placePictures(const ModelInfo &model, size_t pictures,
+                   std::vector<int64_t> &ids, Error &error);
+/// What a cache of these ids depends on: of a picture's tokens a negative
+/// number that is the picture's.
+std::vector<int64_t> cacheKeys(const ModelInfo &model,
+                               const std::vector<int64_t> &ids,
+                               const std::vector<PicturePtr> &pictures);
+
+} // namespace attune::runtime
+
+#endif // ATTUNE_RUNTIME_PICTURE_H

@@ -1,0 +1,139 @@
+//===- Picture.cpp - Pictures in texts ------------------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/Picture.h"
+
+#include "attune/Runtime/Sight.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace attune::runtime {
+
+/// Null in products that are linked without AttuneRuntimeSight.
+[[gnu::weak]] bool seePicture(const JsonValue &config, const uint8_t *bytes,
+                              uint64_t size, int64_t height, int64_t width,
+                              uint64_t &pixelsLeft, Picture &picture,
+                              std::string &problem);
+
+static std::atomic<int64_t> numPictures{0};
+
+Picture::Picture() : number(numPictures.fetch_add(1)) {}
+
+bool Picture::looksLike(const Picture &other) const {
+  return height == other.height && width == other.width &&
+         pixels == other.pixels &&
+         std::memcmp(values, other.values, sizeof(values)) == 0;
+}
+
+void Picture::fill(int64_t channels, std::vector<float> &numbers) const {
+  auto plane = static_cast<size_t>(height * width);
+  auto count = static_cast<size_t>(channels);
+  numbers.resize(plane * count);
+  for (size_t c = 0; c < count; ++c) {
+    size_t colour = c / (count / 3);
+    for (size_t i = 0; i < plane; ++i)
+      numbers[c * plane + i] = values[colour][pixels[i * 3 + colour]];
+  }
+}
+
+bool canSee(const ModelInfo &model, Error &error) {
+  if (!findImageInput(model))
+    return error.badInput("model '" + model.name + "' sees no pictures");
+  return (!model.images.isNull() && seePicture) ||
+         error.badInput(
+             "model '" + model.name +
+             "' does not say how pictures become its input: it was compiled "
+             "without a preprocessor_config.json beside its config.json");
+}
+
+PicturePtr readPicture(const ModelInfo &model, const std::string &path,
+                       Error &error) {
+  MappedFile file;
+  std::string problem;
+  if (!canSee(model, error))
+    return nullptr;
+  if (!file.open(path, problem)) {
+    error.badInput(problem);
+    return nullptr;
+  }
+  uint64_t pixels = kMostPixels;
+  PicturePtr picture =
+      parsePicture(model, file.data(), file.size(), path, pixels, error);
+  if (picture)
+    picture->name = path;
+  return picture;
+}
+
+PicturePtr parsePicture(const ModelInfo &model, const uint8_t *bytes,
+                        uint64_t size, const std::string &name,
+                        uint64_t &pixelsLeft, Error &error) {
+  if (!canSee(model, error))
+    return nullptr;
+  const ArgInfo &input = *findImageInput(model);
+  // make_shared wants more of the C++ library than products have.
+  PicturePtr picture(new Picture());
+  std::string problem;
+  if (seePicture(model.images, bytes, size, input.shape[2].size,
+                 input.shape[3].size, pixelsLeft, *picture, problem))
+    return picture;
+  error.badInput(name + ": " + problem);
+  return nullptr;
+}
+
+const ArgInfo &imageToken(const ModelInfo &model) {
+  return *model.find("decode")->findInserted();
+}
+
+bool namesPictures(const ModelInfo &model, const Tokenizer &tokenizer,
+                   const std::string &text) {
+  std::vector<int64_t> ids;
+  Error ignored;
+  return tokenizer.encode(text, ids, ignored, /*addSpecial=*/false) &&
+         std::count(ids.begin(), ids.end(), imageToken(model).inserted) != 0;
+}
+
+bool placePictures(const ModelInfo &model, size_t pictures,
+                   std::vector<int64_t> &ids, Error &error) {
+  if (pictures == 0)
+    return true;
+  const ArgInfo &token = imageToken(model);
+  auto places =
+      static_cast<size_t>(std::count(ids.begin(), ids.end(), token.inserted));
+  auto each = static_cast<size_t>(token.each);
+  if (places == pictures * each) // each picture has all of its tokens
+    return true;
+  if (places != pictures)
+    return error.badInput(
+        "the prompt has " + std::to_string(places) +
+        (places == 1 ? " image token (id " : " image tokens (id ") +
+        std::to_string(token.inserted) + ") for " + std::to_string(pictures) +
+        (pictures == 1 ? " picture" : " pictures"));
+  std::vector<int64_t> all;
+  all.reserve(ids.size() + places * (each - 1));
+  for (int64_t id : ids)
+    all.insert(all.end(), id == token.inserted ? each : 1, id);
+  ids = std::move(all);
+  return true;
+}
+
+std::vector<int64_t> cacheKeys(const ModelInfo &model,
+                               const std::vector<int64_t> &ids,
+                               const std::vector<PicturePtr> &pictures) {
+  std::vector<int64_t> keys = ids;
+  if (pictures.empty())
+    return keys;
+  const ArgInfo &token = imageToken(model);
+  size_t seen = 0, all = pictures.size() * static_cast<size_t>(token.each);
+  for (int64_t &key : keys)
+    if (key == token.inserted && seen < all)
+      key = -1 - pictures[seen++ / static_cast<size_t>(token.each)]->number;
+  return keys;
+}
+
+} // namespace attune::runtime

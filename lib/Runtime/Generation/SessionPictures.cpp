@@ -1,0 +1,169 @@
+//===- SessionPictures.cpp - What a session sees --------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Vectors stand in the places of tokens with a certain id, in their order. A
+// step takes all vectors of the text, and is told how many of such tokens were
+// before.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Runtime/Picture.h"
+
+#include <algorithm>
+
+namespace attune::runtime {
+
+const ArgInfo *findImageInput(const ModelInfo &model) {
+  const EntryInfo *encode = model.find("encode");
+  const EntryInfo *decode = model.find("decode");
+  if (!encode || !decode || !decode->findInserted() ||
+      decode->findInserted()->each <= 0)
+    return nullptr;
+  for (const ArgInfo &arg : encode->args)
+    if (arg.kind == ArgKind::Input && arg.shape.size() == 4 &&
+        arg.shape[1].size > 0 && arg.shape[1].size % 3 == 0 &&
+        arg.shape[2].size > 0 && arg.shape[3].size > 0)
+      return &arg;
+  return nullptr;
+}
+
+bool Session::encode(Picture &picture, Error &error) {
+  const ArgInfo *input = findImageInput(model.info());
+  if (!input || !encoder)
+    return error.badInput("model '" + model.info().name + "' sees no pictures");
+  std::vector<float> numbers;
+  picture.fill(input->shape[1].size, numbers);
+  InputTensor pixels;
+  pixels.name = input->name;
+  pixels.dtype = DType::F32;
+  pixels.shape = {1, input->shape[1].size, picture.height, picture.width};
+  pixels.data = numbers.data();
+  encoder->reset();
+  if (!encoder->bindInput(pixels, error) ||
+      !encoder->resolve(/*past=*/0, "the picture", error))
+    return false;
+  std::vector<Picture::Vectors> vectors(encoder->outputs().size());
+  for (unsigned i = 0; i < vectors.size(); ++i) {
+    const TensorDecl &decl = vectors[i].decl = encoder->outputs()[i];
+    uint64_t bytes;
+    if (!byteSize(decl.shape, dtypeBytes(decl.dtype), bytes))
+      return error.set(ExitResourceLimit, "no memory for '" + decl.name + "'");
+    if (!vectors[i].memory.reserve(model, bytes, "a picture's vectors", error))
+      return false;
+    encoder->setOutput(i, vectors[i].memory.data());
+  }
+  if (!encoder->run(error))
+    return false;
+  picture.vectors = std::move(vectors);
+  return true;
+}
+
+bool Session::mayTurnTo(const std::vector<PicturePtr> &pictures) const {
+  auto tokens = static_cast<size_t>(
+      std::count_if(insertedAt.begin(), insertedAt.end(),
+                    [&](int64_t position) { return position < past; }));
+  if (tokens == 0 || pictures == seen)
+    return true;
+  // Every row has as many; those that no picture was for are tokens.
+  auto each = static_cast<size_t>(inserted->each * batch);
+  size_t read = (tokens + each - 1) / each;
+  return read <= seen.size() && read <= pictures.size() &&
+         std::equal(seen.begin(), seen.begin() + read, pictures.begin());
+}
+
+bool Session::see(const std::vector<PicturePtr> &pictures, Error &error) {
+  if (pictures == seen)
+    return true;
+  seen.clear();
+  memory.clear();
+  encoded = false;
+  if (pictures.empty())
+    return true;
+  for (const PicturePtr &picture : pictures)
+    if (picture->vectors.empty() && !encode(*picture, error))
+      return false;
+  // Every row of the session reads the same text.
+  size_t count = pictures.size() * static_cast<size_t>(batch);
+  for (size_t i = 0; i < pictures[0]->vectors.size(); ++i) {
+    const TensorDecl &one = pictures[0]->vectors[i].decl;
+    Memory all;
+    all.name = one.name;
+    all.dtype = one.dtype;
+    all.shape = one.shape;
+    uint64_t bytes, whole;
+    all.shape[0] *= static_cast<int64_t>(count);
+    if (!byteSize(one.shape, dtypeBytes(one.dtype), bytes) ||
+        !byteSize(all.shape, dtypeBytes(one.dtype), whole))
+      return error.set(ExitResourceLimit, "no memory for '" + one.name + "'");
+    if (!all.made.reserve(model, whole, "pictures' vectors", error))
+      return false;
+    for (size_t k = 0; k < count; ++k)
+      if (!model.copy(all.made.data() + k * bytes,
+                      pictures[k % pictures.size()]->vectors[i].memory.data(),
+                      bytes, error))
+        return false;
+    memory.push_back(std::move(all));
+  }
+  seen = pictures;
+  encoded = true;
+  return true;
+}
+
+/// How many vectors were taken by tokens before: what the size is called that
+/// stands beside them. Without vectors there are those of one picture, and more
+/// were taken than there are: nothing is seen.
+bool Session::bindInserted(Invocation &call, Error &error) {
+  if (!inserted)
+    return true;
+  insertedAt.erase(
+      std::remove_if(insertedAt.begin(), insertedAt.end(),
+                     [&](int64_t position) { return position >= past; }),
+      insertedAt.end());
+  for (const ArgInfo &arg : call.entry().args) {
+    if (arg.kind != ArgKind::Input || arg.inserted < 0)
+      continue;
+    auto before = static_cast<int64_t>(insertedAt.size());
+    if (!encoded && !bindNothingSeen(call, arg, before, error))
+      return false;
+    std::string size = arg.name;
+    size.replace(size.rfind('.') + 1, std::string::npos, "before");
+    // A size that nobody says is 0.
+    if (before != 0 && call.hasDim(size) &&
+        !call.bindDim(size, before, "the session", error))
+      return false;
+  }
+  return true;
+}
+
+bool Session::bindNothingSeen(Invocation &call, const ArgInfo &arg,
+                              int64_t &before, Error &error) {
+  InputTensor input;
+  input.name = arg.name;
+  input.dtype = DType::F32;
+  input.shape = {1};
+  int64_t rows = 1;
+  for (size_t i = 1; i < arg.shape.size(); ++i) {
+    input.shape.push_back(arg.shape[i].size);
+    if (i + 1 < arg.shape.size())
+      rows *= input.shape.back();
+  }
+  before = rows + 1;
+  auto numbers = static_cast<size_t>(rows * input.shape.back());
+  // All such inputs are as large, so that nothing moves.
+  if (noVector.size() < numbers)
+    noVector.resize(numbers);
+  input.data = noVector.data();
+  return call.bindInput(input, error);
+}
+
+void Session::noteInserted(const int64_t *ids, int64_t count) {
+  for (int64_t i = 0; inserted && i < batch * count; ++i)
+    if (ids[i] == inserted->inserted)
+      insertedAt.push_back(past + i % count);
+}
+
+} // namespace attune::runtime

@@ -1,0 +1,193 @@
+//===- MessageParts.cpp - What messages consist of ------------------------===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MessageParts.h"
+
+#include <algorithm>
+
+namespace attune::runtime {
+
+/// Pictures of a request wait for their turn in memory.
+static constexpr size_t mostPictures = 32;
+
+/// The value of a digit of base64; -1: it is none.
+static int digitOf(char c) {
+  if (c >= 'A' && c <= 'Z')
+    return c - 'A';
+  if (c >= 'a' && c <= 'z')
+    return c - 'a' + 26;
+  if (c >= '0' && c <= '9')
+    return c - '0' + 52;
+  return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+bool decodeDataUrl(std::string_view url, std::string &bytes,
+                   std::string &problem) {
+  constexpr std::string_view start = "data:image/", end = ";base64";
+  size_t comma = url.find(',');
+  std::string_view head = url.substr(0, std::min(comma, url.size()));
+  if (comma == std::string_view::npos ||
+      head.substr(0, start.size()) != start ||
+      head.size() < start.size() + end.size() ||
+      head.substr(head.size() - end.size()) != end) {
+    problem = "expected \"data:image/png;base64,...\" or the same of "
+              "image/jpeg; no addresses are fetched and no files are read";
+    return false;
+  }
+  std::string_view digits = url.substr(comma + 1);
+  size_t count = digits.size();
+  // One or two signs fill up the last group of four.
+  for (int i = 0; i < 2 && count % 4 != 1 && count > 0 &&
+                  digits.size() % 4 == 0 && digits[count - 1] == '=';
+       ++i)
+    --count;
+  if (count % 4 == 1) {
+    problem = "the base64 of the picture ends in the middle of a byte";
+    return false;
+  }
+  bytes.clear();
+  bytes.reserve(count / 4 * 3 + 2);
+  uint32_t group = 0;
+  for (size_t i = 0; i < count; ++i) {
+    int digit = digitOf(digits[i]);
+    if (digit < 0) {
+      problem = "the picture is no base64: digit " + std::to_string(i + 1) +
+                " is none";
+      return false;
+    }
+    group = group << 6 | static_cast<uint32_t>(digit);
+    if (i % 4 == 3)
+      for (int shift = 16; shift >= 0; shift -= 8)
+        bytes += static_cast<char>(group >> shift & 0xff);
+  }
+  if (count % 4 == 2)
+    bytes += static_cast<char>(group >> 4 & 0xff);
+  if (count % 4 == 3) {
+    bytes += static_cast<char>(group >> 10 & 0xff);
+    bytes += static_cast<char>(group >> 2 & 0xff);
+  }
+  return true;
+}
+
+static const std::string *textOf(const JsonValue &object, const char *key) {
+  const JsonValue *value = object.isObject() ? object.find(key) : nullptr;
+  return value && value->isString() ? &value->string : nullptr;
+}
+
+bool MessageReader::readPicture(const JsonValue &part) {
+  const JsonValue *inner = part.find("image_url");
+  const std::string *url = inner ? textOf(*inner, "url") : nullptr;
+  if (!url)
+    return fail("expected a part {\"type\": \"image_url\", \"image_url\": "
+                "{\"url\": ...}}");
+  Error problem;
+  if (!canSee(model, problem))
+    return fail(problem.message);
+  if (pictures.size() == mostPictures)
+    return fail("expected at most " + std::to_string(mostPictures) +
+                " pictures");
+  // Before anything is read of it.
+  int64_t each = imageToken(model).each;
+  auto count = static_cast<int64_t>(pictures.size()) + 1;
+  if (each * count >= capacity)
+    return fail(std::to_string(count) + " pictures of " + std::to_string(each) +
+                    " tokens leave no room for new ones in a context of " +
+                    std::to_string(capacity),
+                "context_length_exceeded");
+  std::string bytes, reason, name = "picture " + std::to_string(count);
+  if (!decodeDataUrl(*url, bytes, reason))
+    return fail(name + ": " + reason);
+  PicturePtr picture =
+      parsePicture(model, reinterpret_cast<const uint8_t *>(bytes.data()),
+                   bytes.size(), name, pixelsLeft, problem);
+  if (!picture)
+    return fail(problem.message);
+  pictures.push_back(std::move(picture));
+  return true;
+}
+
+/// A content in parts: a text, one piece after the other, as most templates
+/// read nothing else, unless a part is a picture.
+bool MessageReader::readParts(JsonValue &content, bool isUser) {
+  size_t before = pictures.size();
+  std::string text;
+  for (JsonValue &part : content.items) {
+    const std::string *type = textOf(part, "type");
+    const std::string *piece = textOf(part, "text");
+    JsonValue plain;
+    plain.kind = JsonValue::Kind::Object;
+    plain.keys.push_back("type");
+    plain.items.resize(1);
+    plain.items[0].kind = JsonValue::Kind::String;
+    if (type && *type == "text" && piece) {
+      text += *piece;
+      plain.items[0].string = "text";
+      plain.keys.push_back("text");
+      plain.items.push_back(*part.find("text"));
+    } else if (type && *type == "image_url" && isUser) {
+      if (!readPicture(part))
+        return false;
+      plain.items[0].string = "image";
+    } else {
+      return fail("expected parts {\"type\": \"text\", \"text\": ...}, and of "
+                  "the user pictures {\"type\": \"image_url\", ...}");
+    }
+    part = std::move(plain);
+  }
+  if (pictures.size() > before)
+    return true;
+  content = JsonValue();
+  content.kind = JsonValue::Kind::String;
+  content.string = std::move(text);
+  return true;
+}
+
+bool MessageReader::read(JsonValue &message) {
+  const JsonValue *role = message.isObject() ? message.find("role") : nullptr;
+  if (!role || !role->isString())
+    return fail("expected objects {\"role\": ..., \"content\": ...}");
+  bool isDeveloper = role->string == "developer";
+  bool isUser = role->string == "user";
+  static const std::string_view roles[] = {"system", "developer", "user",
+                                           "assistant", "tool"};
+  if (std::find(std::begin(roles), std::end(roles), role->string) ==
+      std::end(roles))
+    return fail("expected a role system, developer, user, assistant or tool, "
+                "found '" +
+                role->string + "'");
+  bool hasCalls = false, hasContent = false;
+  for (size_t i = 0; i < message.keys.size(); ++i) {
+    JsonValue &value = message.items[i];
+    if (message.keys[i] == "role" && isDeveloper) {
+      value.string = "system";
+    } else if (message.keys[i] == "content" && !value.isNull()) {
+      hasContent = true;
+      if (value.isArray()) {
+        if (!readParts(value, isUser))
+          return false;
+      } else if (!value.isString()) {
+        return fail("expected a text as content, found " +
+                    std::string(value.kindName()));
+      }
+    } else if (message.keys[i] == "tool_calls" && value.isArray()) {
+      hasCalls = !value.items.empty();
+      for (JsonValue &call : value.items)
+        for (size_t f = 0; f < call.keys.size(); ++f)
+          for (size_t a = 0; a < call.items[f].keys.size(); ++a) {
+            JsonValue &arguments = call.items[f].items[a], read;
+            std::string ignored;
+            if (call.keys[f] == "function" &&
+                call.items[f].keys[a] == "arguments" && arguments.isString() &&
+                parseJson(arguments.string, read, ignored))
+              arguments = std::move(read);
+          }
+    }
+  }
+  return hasContent || hasCalls || fail("a message has no content");
+}
+
+} // namespace attune::runtime

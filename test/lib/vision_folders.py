@@ -1,0 +1,164 @@
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""vision_folders.py FOLDER: folders of published models of pictures and text, with
+their configurations and the tensors that their files have, in files that hold
+nothing: they are as long, and take no space. Prints how many numbers each has."""
+
+import json
+import os
+import sys
+
+import tensors
+
+IDS = {"image_token_id": 151655, "video_token_id": 151656,
+       "vision_start_token_id": 151652, "vision_end_token_id": 151653}
+
+
+def second(width, inner, layers, heads, kv_heads, vocab, tied):
+    """Qwen2-VL."""
+    seen = 1280
+    config = {
+        "architectures": ["Qwen2VLForConditionalGeneration"],
+        "model_type": "qwen2_vl", "attention_dropout": 0.0,
+        "bos_token_id": 151643, "eos_token_id": 151645, **IDS,
+        "vision_token_id": 151654, "hidden_act": "silu", "hidden_size": width,
+        "initializer_range": 0.02, "intermediate_size": inner,
+        "max_position_embeddings": 32768, "max_window_layers": layers,
+        "num_attention_heads": heads, "num_hidden_layers": layers,
+        "num_key_value_heads": kv_heads, "rms_norm_eps": 1e-06,
+        "rope_theta": 1000000.0, "sliding_window": 32768,
+        "tie_word_embeddings": tied, "torch_dtype": "bfloat16",
+        "transformers_version": "4.41.2", "use_cache": True,
+        "use_sliding_window": False, "vocab_size": vocab,
+        "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
+        "vision_config": {
+            "depth": 32, "embed_dim": seen, "mlp_ratio": 4, "num_heads": 16,
+            "in_chans": 3, "hidden_size": width, "patch_size": 14,
+            "spatial_merge_size": 2, "spatial_patch_size": 14,
+            "temporal_patch_size": 2}}
+    shapes = {"visual.patch_embed.proj.weight": [seen, 3, 2, 14, 14]}
+
+    def linear(name, rows, columns):
+        shapes[name + ".weight"], shapes[name + ".bias"] = [rows, columns], [rows]
+
+    def norm(name):
+        shapes[name + ".weight"] = shapes[name + ".bias"] = [seen]
+    for i in range(32):
+        at = f"visual.blocks.{i}."
+        norm(at + "norm1")
+        norm(at + "norm2")
+        linear(at + "attn.qkv", 3 * seen, seen)
+        linear(at + "attn.proj", seen, seen)
+        linear(at + "mlp.fc1", 4 * seen, seen)
+        linear(at + "mlp.fc2", seen, 4 * seen)
+    norm("visual.merger.ln_q")
+    linear("visual.merger.mlp.0", 4 * seen, 4 * seen)
+    linear("visual.merger.mlp.2", width, 4 * seen)
+    shapes["model.embed_tokens.weight"] = [vocab, width]
+    shapes["model.norm.weight"] = [width]
+    if not tied:
+        shapes["lm_head.weight"] = [vocab, width]
+    keys = kv_heads * width // heads
+    for i in range(layers):
+        at = f"model.layers.{i}."
+        for name in ("input_layernorm", "post_attention_layernorm"):
+            shapes[f"{at}{name}.weight"] = [width]
+        linear(at + "self_attn.q_proj", width, width)
+        linear(at + "self_attn.k_proj", keys, width)
+        linear(at + "self_attn.v_proj", keys, width)
+        shapes[at + "self_attn.o_proj.weight"] = [width, width]
+        shapes[at + "mlp.gate_proj.weight"] = [inner, width]
+        shapes[at + "mlp.up_proj.weight"] = [inner, width]
+        shapes[at + "mlp.down_proj.weight"] = [width, inner]
+    return config, shapes
+
+
+def third(width, inner, expert, layers, heads):
+    """Qwen3-VL with experts."""
+    seen, deep, vocab, experts = 1152, [8, 16, 24], 151936, 128
+    config = {
+        "architectures": ["Qwen3VLMoeForConditionalGeneration"],
+        "model_type": "qwen3_vl_moe", **IDS, "tie_word_embeddings": False,
+        "transformers_version": "4.57.0.dev0",
+        "text_config": {
+            "attention_bias": False, "attention_dropout": 0.0,
+            "bos_token_id": 151643, "decoder_sparse_step": 1,
+            "dtype": "bfloat16", "eos_token_id": 151645, "head_dim": 128,
+            "hidden_act": "silu", "hidden_size": width,
+            "initializer_range": 0.02, "intermediate_size": inner,
+            "max_position_embeddings": 262144, "mlp_only_layers": [],
+            "model_type": "qwen3_vl_moe_text", "moe_intermediate_size": expert,
+            "norm_topk_prob": True, "num_attention_heads": heads,
+            "num_experts": experts, "num_experts_per_tok": 8,
+            "num_hidden_layers": layers, "num_key_value_heads": 4,
+            "rms_norm_eps": 1e-06, "rope_theta": 5000000, "use_cache": True,
+            "rope_scaling": {"mrope_interleaved": True, "rope_type": "default",
+                             "mrope_section": [24, 20, 20]},
+            "vocab_size": vocab},
+        "vision_config": {
+            "deepstack_visual_indexes": deep, "depth": 27,
+            "hidden_act": "gelu_pytorch_tanh", "hidden_size": seen,
+            "in_channels": 3, "initializer_range": 0.02,
+            "intermediate_size": 4304, "model_type": "qwen3_vl_moe",
+            "num_heads": 16, "num_position_embeddings": 2304,
+            "out_hidden_size": width, "patch_size": 16,
+            "spatial_merge_size": 2, "temporal_patch_size": 2}}
+    shapes, sight = {}, "model.visual."
+
+    def linear(name, rows, columns):
+        shapes[name + ".weight"], shapes[name + ".bias"] = [rows, columns], [rows]
+
+    def norm(name, size):
+        shapes[name + ".weight"] = shapes[name + ".bias"] = [size]
+
+    def merger(at, size):
+        norm(at + "norm", size)
+        linear(at + "linear_fc1", 4 * seen, 4 * seen)
+        linear(at + "linear_fc2", width, 4 * seen)
+    linear(sight + "patch_embed.proj", seen, 0)
+    shapes[sight + "patch_embed.proj.weight"] = [seen, 3, 2, 16, 16]
+    shapes[sight + "pos_embed.weight"] = [2304, seen]
+    for i in range(27):
+        at = f"{sight}blocks.{i}."
+        norm(at + "norm1", seen)
+        norm(at + "norm2", seen)
+        linear(at + "attn.qkv", 3 * seen, seen)
+        linear(at + "attn.proj", seen, seen)
+        linear(at + "mlp.linear_fc1", 4304, seen)
+        linear(at + "mlp.linear_fc2", seen, 4304)
+    merger(sight + "merger.", seen)
+    for i in range(len(deep)):
+        merger(f"{sight}deepstack_merger_list.{i}.", 4 * seen)
+    shapes["lm_head.weight"] = [vocab, width]
+    shapes["model.language_model.embed_tokens.weight"] = [vocab, width]
+    shapes["model.language_model.norm.weight"] = [width]
+    for i in range(layers):
+        at = f"model.language_model.layers.{i}."
+        for name in ("input_layernorm", "post_attention_layernorm"):
+            shapes[f"{at}{name}.weight"] = [width]
+        for name, rows in (("q", heads * 128), ("k", 512), ("v", 512)):
+            shapes[f"{at}self_attn.{name}_proj.weight"] = [rows, width]
+        for name in ("q_norm", "k_norm"):
+            shapes[f"{at}self_attn.{name}.weight"] = [128]
+        shapes[at + "self_attn.o_proj.weight"] = [width, heads * 128]
+        shapes[at + "mlp.gate.weight"] = [experts, width]
+        shapes[at + "mlp.experts.gate_up_proj"] = [experts, width, 2 * expert]
+        shapes[at + "mlp.experts.down_proj"] = [experts, expert, width]
+    return config, shapes
+
+
+MODELS = {
+    "Qwen2-VL-2B": second(1536, 8960, 28, 12, 2, 151936, True),
+    "Qwen2-VL-7B": second(3584, 18944, 28, 28, 4, 152064, False),
+    "Qwen3-VL-30B-A3B": third(2048, 6144, 768, 48, 32)}
+
+
+for name, (config, shapes) in MODELS.items():
+    folder = f"{sys.argv[1]}/{name}"
+    os.makedirs(folder, exist_ok=True)
+    with open(folder + "/config.json", "w") as file:
+        json.dump(config, file)
+    count = tensors.save_empty(folder + "/model.safetensors",
+                               {tensor: ("BF16", shape)
+                                for tensor, shape in shapes.items()})
+    print(f"{name}: {count:,}")
