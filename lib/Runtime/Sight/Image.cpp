@@ -7,9 +7,16 @@
 
 #include "Image.h"
 
+#include <cstdio>
 #include <cstring>
 #include <string_view>
 #include <utility>
+
+extern "C" {
+/// What libpng and libjpeg would write to, had they no better listeners.
+extern FILE *attune_rt_stderr;
+FILE *attune_rt_stderr = stderr;
+}
 
 namespace attune::runtime {
 

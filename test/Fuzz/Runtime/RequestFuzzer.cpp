@@ -16,7 +16,7 @@
 #include "Serve/CompletionRequest.h"
 #include "Serve/ToolCalls.h"
 
-#include "attune/Runtime/Sight.h"
+#include "attune/Runtime/Picture.h"
 
 #include <algorithm>
 
