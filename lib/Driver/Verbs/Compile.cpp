@@ -178,7 +178,11 @@ void Compiler::reportWritten() {
   std::string next;
   if (options.product && options.product->executable) {
     bool named = options.output.find('/') != std::string::npos;
-    next = "run it: " + quote((named ? "" : "./") + options.output);
+    next = "run it: ";
+    // Ranks on GPUs are processes of their own, too, that MPI starts.
+    if (int64_t ranks = source.mesh.processes(); ranks > 1)
+      next += "mpirun -n " + std::to_string(ranks) + " ";
+    next += quote((named ? "" : "./") + options.output);
     if (source.model && source.model->audio)
       next += " generate --audio=FILE.wav";
     else if (source.model && source.model->codes &&
