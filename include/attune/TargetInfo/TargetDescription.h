@@ -59,8 +59,8 @@ struct TargetDescription {
   /// A loop that reads memory once asks for what lies so far ahead; 0: the core
   /// does, as fast as memory gives it.
   int64_t streamBytes = 0;
-  /// The same for numbers of 16 bits and fewer, if that is more: what widens them leaves
-  /// a core less room to run ahead.
+  /// The same for numbers of 16 bits and fewer, if that is more: what widens
+  /// them leaves a core less room to run ahead.
   int64_t narrowStreamBytes = 0;
   /// Prefetches to the first-level cache arrive sooner than those to the
   /// second: see getNearBytes.
