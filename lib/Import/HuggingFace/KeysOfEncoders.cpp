@@ -145,14 +145,6 @@ std::vector<ClassKeys> keysOfEncoders() {
        "pooler_num_fc_layers pooler_size_per_head pooler_type "
        "summary_activation summary_first_dropout summary_last_dropout "
        "summary_type summary_use_proj"},
-<<<<<<< HEAD
-      {"flux",
-       "patch_size=1 in_channels=64 out_channels num_layers=19 "
-       "num_single_layers=38 attention_head_dim=128 num_attention_heads=24 "
-       "joint_attention_dim=4096 pooled_projection_dim=768 "
-       "guidance_embeds=false axes_dims_rope",
-       kOfDiffusers},
-=======
       {"encodec",
        "hidden_size=128 num_filters=32 kernel_size=7 last_kernel_size=7 "
        "residual_kernel_size=3 compress=2 num_lstm_layers=2 "
@@ -161,7 +153,12 @@ std::vector<ClassKeys> keysOfEncoders() {
        "norm_type=weight_norm use_causal_conv=true use_conv_shortcut=true "
        "normalize=false chunk_length_s num_residual_layers=1 audio_channels=1",
        "dilation_growth_rate overlap trim_right_ratio"},
->>>>>>> fce3b5ba (MusicGen as published, and EnCodec's decoder: generate --audio-out makes a sound of a text)
+      {"flux",
+       "patch_size=1 in_channels=64 out_channels num_layers=19 "
+       "num_single_layers=38 attention_head_dim=128 num_attention_heads=24 "
+       "joint_attention_dim=4096 pooled_projection_dim=768 "
+       "guidance_embeds=false axes_dims_rope",
+       kOfDiffusers},
       {"hubert",
        "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
        "intermediate_size=3072 layer_norm_eps=1e-5 hidden_act=gelu "
