@@ -158,9 +158,15 @@ static std::string problemOfFolder(StringRef path) {
              it->path();
   if (sys::fs::exists(inFolder(path, "adapter_config.json")))
     return describeAdapter(path);
-  if (sys::fs::exists(inFolder(path, "model_index.json")))
+  if (sys::fs::exists(inFolder(path, "model_index.json"))) {
+    // Of diffusers' models the transformer is the one to compile.
+    SmallString<128> transformer(path);
+    sys::path::append(transformer, "transformer", "config.json");
+    if (sys::fs::exists(transformer))
+      return {};
     return "is a pipeline of several models; give one of its folders, such as "
            "text_encoder";
+  }
   if (sys::fs::exists(inFolder(path, "params.json")))
     return "has the original layout of its makers (params.json); give the "
            "version for transformers, with config.json and safetensors";

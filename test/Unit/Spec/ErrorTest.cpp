@@ -170,7 +170,8 @@ TEST(FormErrors, EveryIndependentErrorIsReportedOnce) {
             "similarity, insert, activation, softmax, rotary, cross_entropy, "
             "recurrent, scan, "
             "mamba, modulate, timestep, chunk, swap, overlap_add, slice, "
-            "concat, layer_inputs, spread, unite, windows, whole, merge\n");
+            "concat, layer_inputs, spread, unite, windows, whole, merge, "
+            "unpatch\n");
 }
 
 TEST(FormErrors, WrongTopLevels) {
