@@ -7,23 +7,14 @@
 
 #include "MessageParts.h"
 
+#include "../Text/Unicode.h"
+
 #include <algorithm>
 
 namespace attune::runtime {
 
 /// Pictures of a request wait for their turn in memory.
 static constexpr size_t mostPictures = 32;
-
-/// The value of a digit of base64; -1: it is none.
-static int digitOf(char c) {
-  if (c >= 'A' && c <= 'Z')
-    return c - 'A';
-  if (c >= 'a' && c <= 'z')
-    return c - 'a' + 26;
-  if (c >= '0' && c <= '9')
-    return c - '0' + 52;
-  return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
 
 bool decodeDataUrl(std::string_view url, std::string &bytes,
                    std::string &problem) {
@@ -53,7 +44,7 @@ bool decodeDataUrl(std::string_view url, std::string &bytes,
   bytes.reserve(count / 4 * 3 + 2);
   uint32_t group = 0;
   for (size_t i = 0; i < count; ++i) {
-    int digit = digitOf(digits[i]);
+    int digit = base64Digit(digits[i]);
     if (digit < 0) {
       problem = "the picture is no base64: digit " + std::to_string(i + 1) +
                 " is none";

@@ -17,7 +17,7 @@ namespace attune::runtime {
 // Reading the tables
 //===----------------------------------------------------------------------===//
 
-static int base64Digit(char c) {
+int base64Digit(char c) {
   if (c >= 'A' && c <= 'Z')
     return c - 'A';
   if (c >= 'a' && c <= 'z')

@@ -194,6 +194,8 @@ private:
   unsigned graphemeBreak(uint32_t c) const;
 };
 
+/// The value of a digit of base64; -1: it is none.
+int base64Digit(char c);
 /// Decodes base64; false if the text is none. White space is skipped.
 bool decodeBase64(std::string_view text, std::string &bytes);
 
