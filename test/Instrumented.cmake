@@ -8,9 +8,18 @@ function(attune_instrumented name)
   foreach(room ${COPY_UNPARSED_ARGUMENTS})
     get_target_property(names ${room} SOURCES)
     get_target_property(folder ${room} SOURCE_DIR)
+    get_target_property(batch ${room} UNITY_BUILD_BATCH_SIZE)
+    set(number 0)
     foreach(file ${names})
       cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${folder})
       list(APPEND sources ${file})
+      # Files that a room compiles together are compiled together here, too.
+      if(batch)
+        math(EXPR group "${number} / ${batch}")
+        math(EXPR number "${number} + 1")
+        set_source_files_properties(${file} PROPERTIES
+          UNITY_GROUP ${room}${group})
+      endif()
     endforeach()
   endforeach()
   if(COPY_EXCLUDE)
@@ -22,6 +31,8 @@ function(attune_instrumented name)
     endif()
   endforeach()
   add_library(${name} STATIC EXCLUDE_FROM_ALL ${sources})
+  set_target_properties(${name} PROPERTIES
+    UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   target_compile_options(${name} PRIVATE ${COPY_FLAGS} -Wall -Wextra
     -Wno-unused-parameter)
   target_compile_definitions(${name} PRIVATE

@@ -20,15 +20,15 @@ using namespace spec;
 static constexpr int64_t usualEdge = 448;
 
 namespace {
-enum class Kind : uint8_t {
+enum class TowerKind : uint8_t {
   Second,       ///< Qwen2-VL
   SecondWindow, ///< Qwen2.5-VL, whose blocks see windows
   Third,        ///< Qwen3-VL, whose text model gets features of several depths
 };
 
 struct Tower {
-  Kind kind = Kind::Second;
-  bool isThird() const { return kind == Kind::Third; }
+  TowerKind kind = TowerKind::Second;
+  bool isThird() const { return kind == TowerKind::Third; }
   int64_t depth = 0, width = 0, inner = 0, heads = 0, out = 0;
   int64_t channels = 0, frames = 0, patch = 0, merge = 0;
   Activation activation = Activation::Silu;
@@ -38,10 +38,10 @@ struct Tower {
   int64_t positions = 0, side = 0; ///< of the learned table
 
   const char *widthKey() const {
-    return kind == Kind::Second ? "embed_dim" : "hidden_size";
+    return kind == TowerKind::Second ? "embed_dim" : "hidden_size";
   }
   const char *outKey() const {
-    return kind == Kind::Second ? "hidden_size" : "out_hidden_size";
+    return kind == TowerKind::Second ? "hidden_size" : "out_hidden_size";
   }
 };
 } // namespace
@@ -67,13 +67,13 @@ static std::vector<int64_t> readBlocks(Config &config, const char *key,
   return good ? numbers : std::vector<int64_t>();
 }
 
-static Tower readTower(Config &config, Kind kind) {
+static Tower readTower(Config &config, TowerKind kind) {
   Tower tower;
   tower.kind = kind;
   bool third = tower.isThird();
   tower.depth = config.layers("depth", third ? 27 : 32);
   tower.heads = config.integer("num_heads", 16);
-  if (kind == Kind::Second) {
+  if (kind == TowerKind::Second) {
     tower.width = config.integer(tower.widthKey(), 1280);
     double inner = double(tower.width) * config.real("mlp_ratio", 4);
     if (!(inner >= 1 && inner <= double(maxSize)))
@@ -93,7 +93,7 @@ static Tower readTower(Config &config, Kind kind) {
   config.ignore({"in_chans", "initializer_range", "spatial_patch_size",
                  "tokens_per_second"});
   const char *activation = third                  ? "gelu_pytorch_tanh"
-                           : kind == Kind::Second ? "quick_gelu"
+                           : kind == TowerKind::Second ? "quick_gelu"
                                                   : "silu";
   if (std::optional<Activation> found =
           config.activation("hidden_act", activation))
@@ -107,7 +107,7 @@ static Tower readTower(Config &config, Kind kind) {
     if (tower.side * tower.side != tower.positions)
       config.error("num_position_embeddings",
                    "expected the places of a square image");
-  } else if (kind == Kind::SecondWindow) {
+  } else if (kind == TowerKind::SecondWindow) {
     tower.apart = readBlocks(config, "fullatt_block_indexes", tower.depth,
                              {7, 15, 23, 31});
     int64_t pixels = config.integer("window_size", 112);
@@ -129,7 +129,7 @@ static Tower readTower(Config &config, Kind kind) {
 
 static Norm normOf(const Tower &tower, Config &config) {
   Norm norm;
-  norm.bias = tower.kind != Kind::SecondWindow;
+  norm.bias = tower.kind != TowerKind::SecondWindow;
   norm.kind = norm.bias ? NormKind::LayerNorm : NormKind::RMSNorm;
   norm.eps = 1e-6;
   norm.location = config.locate(tower.widthKey());
@@ -152,9 +152,9 @@ static Block blockOf(const Tower &tower, Config &config) {
   FFN &ffn = block.ffn.emplace();
   ffn.width = tower.inner;
   ffn.activation = tower.activation;
-  ffn.gated = tower.kind == Kind::SecondWindow;
+  ffn.gated = tower.kind == TowerKind::SecondWindow;
   ffn.location = config.locate(
-      tower.kind == Kind::Second ? "mlp_ratio" : "intermediate_size");
+      tower.kind == TowerKind::Second ? "mlp_ratio" : "intermediate_size");
   return block;
 }
 
@@ -165,7 +165,7 @@ static TensorNames tensorsOf(const Tower &tower) {
       {"attention.qkv", "attn.qkv", Layout::Blocks},
       {"attention.o", "attn.proj"},
   };
-  if (tower.kind == Kind::SecondWindow) {
+  if (tower.kind == TowerKind::SecondWindow) {
     names.push_back({"ffn.gate", "mlp.gate_proj"});
     names.push_back({"ffn.up", "mlp.up_proj"});
     names.push_back({"ffn.down", "mlp.down_proj"});
@@ -275,9 +275,9 @@ static bool readSections(const TextPart &part, bool third, Config &config,
 bool readQwenVision(const SightSource &source, TextPart &part, Model &sight) {
   const Value *type = source.root.find("model_type");
   bool third = type->text == "qwen3_vl" || type->text == "qwen3_vl_moe";
-  Kind kind = third                      ? Kind::Third
-              : type->text == "qwen2_vl" ? Kind::Second
-                                         : Kind::SecondWindow;
+  TowerKind kind = third                      ? TowerKind::Third
+              : type->text == "qwen2_vl" ? TowerKind::Second
+                                         : TowerKind::SecondWindow;
   std::string prefix = source.findPrefix({"model.visual.", "visual."},
                                          "patch_embed.proj.weight");
   if (prefix.empty())

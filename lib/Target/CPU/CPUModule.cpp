@@ -100,26 +100,45 @@ createMachine(const TargetDescription &target, std::string &error) {
       std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
-/// Masked loads of bf16 as loads of the same bits: LLVM 22 takes their vectors
-/// apart and rounds each element with a library function that nobody has.
-static void loadBitsOfBFloats(llvm::Module &module) {
-  llvm::SmallVector<llvm::IntrinsicInst *> loads;
+/// Masked loads and stores of bf16 as those of the same bits: LLVM 22 takes
+/// their vectors apart and rounds each element with a library function that
+/// nobody has.
+static void moveBitsOfBFloats(llvm::Module &module) {
+  llvm::SmallVector<llvm::IntrinsicInst *> loads, stores;
   for (llvm::Function &function : module)
-    for (llvm::Instruction &instruction : llvm::instructions(function))
-      if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction))
-        if (call->getIntrinsicID() == llvm::Intrinsic::masked_load &&
-            call->getType()->getScalarType()->isBFloatTy())
-          loads.push_back(call);
+    for (llvm::Instruction &instruction : llvm::instructions(function)) {
+      auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+      if (!call)
+        continue;
+      if (call->getIntrinsicID() == llvm::Intrinsic::masked_load &&
+          call->getType()->getScalarType()->isBFloatTy())
+        loads.push_back(call);
+      if (call->getIntrinsicID() == llvm::Intrinsic::masked_store &&
+          call->getArgOperand(0)->getType()->getScalarType()->isBFloatTy())
+        stores.push_back(call);
+    }
+  auto bitsOf = [](llvm::IRBuilder<> &b, llvm::Type *type) {
+    return llvm::FixedVectorType::get(b.getInt16Ty(),
+                                      llvm::cast<llvm::FixedVectorType>(type));
+  };
   for (llvm::IntrinsicInst *load : loads) {
     llvm::IRBuilder<> b(load);
-    auto *type = llvm::cast<llvm::FixedVectorType>(load->getType());
-    auto *bits = llvm::FixedVectorType::get(b.getInt16Ty(), type);
+    llvm::FixedVectorType *bits = bitsOf(b, load->getType());
     llvm::Value *mask = load->getArgOperand(1), *pass = load->getArgOperand(2);
-    llvm::Align align = load->getParamAlign(0).valueOrOne();
     llvm::Value *loaded = b.CreateMaskedLoad(
-        bits, load->getArgOperand(0), align, mask, b.CreateBitCast(pass, bits));
-    load->replaceAllUsesWith(b.CreateBitCast(loaded, type));
+        bits, load->getArgOperand(0), load->getParamAlign(0).valueOrOne(), mask,
+        b.CreateBitCast(pass, bits));
+    load->replaceAllUsesWith(b.CreateBitCast(loaded, load->getType()));
     load->eraseFromParent();
+  }
+  for (llvm::IntrinsicInst *store : stores) {
+    llvm::IRBuilder<> b(store);
+    llvm::Value *value = store->getArgOperand(0);
+    b.CreateMaskedStore(b.CreateBitCast(value, bitsOf(b, value->getType())),
+                        store->getArgOperand(1),
+                        store->getParamAlign(1).valueOrOne(),
+                        store->getArgOperand(2));
+    store->eraseFromParent();
   }
 }
 
@@ -274,7 +293,7 @@ llvm::Error CPUModule::Impl::translatePart(size_t number, mlir::ModuleOp code) {
             module->getAttrOfType<mlir::DictionaryAttr>("attune.device")))
       return error;
   finishFunctions(*part.module, emission.target, /*alone=*/!names.empty());
-  loadBitsOfBFloats(*part.module);
+  moveBitsOfBFloats(*part.module);
   if (!isKernel || texts)
     return llvm::Error::success();
   makeIndependent(part);

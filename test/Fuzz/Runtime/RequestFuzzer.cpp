@@ -17,12 +17,16 @@
 #include "Serve/ToolCalls.h"
 
 #include "attune/Runtime/Picture.h"
+#include "attune/Runtime/Sight.h"
 
 #include <algorithm>
 
 using namespace attune::runtime;
 
 namespace {
+/// The runtime asks for it weakly, which takes nothing out of an archive.
+[[gnu::used]] decltype(&seePicture) const sight = seePicture;
+
 struct Model {
   ModelInfo info;
   std::unique_ptr<Tokenizer> tokenizer;

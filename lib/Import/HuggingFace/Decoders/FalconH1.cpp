@@ -34,7 +34,7 @@ static Mamba readStateSpace(Config &config, const LlamaConfig &llama) {
 }
 
 /// `count` factors; absent or null: all are 1.
-static std::vector<double> readFactors(Config &config, const char *key,
+static std::vector<double> readMultipliers(Config &config, const char *key,
                                        size_t count) {
   std::vector<double> factors(count, 1);
   const Value *list = config.get(key);
@@ -56,8 +56,8 @@ static WeightMap readScaledWeights(Config &config, const Mamba &mamba) {
   auto factor = [&](const char *key) { return config.real(key, 1); };
   double in = factor("attention_in_multiplier"), key = factor("key_multiplier");
   double out = factor("attention_out_multiplier");
-  std::vector<double> ffn = readFactors(config, "mlp_multipliers", 2);
-  std::vector<double> parts = readFactors(config, "ssm_multipliers", 5);
+  std::vector<double> ffn = readMultipliers(config, "mlp_multipliers", 2);
+  std::vector<double> parts = readMultipliers(config, "ssm_multipliers", 5);
   double intoStates = factor("ssm_in_multiplier");
 
   WeightMap weights;

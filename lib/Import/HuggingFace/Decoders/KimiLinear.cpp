@@ -15,7 +15,7 @@ using namespace spec;
 
 /// Which of "kda_layers" and "full_attn_layers", whose numbers count from 1,
 /// every layer is in.
-static std::vector<bool> readAttending(Config &config, int64_t layers) {
+static std::vector<bool> readLayerLists(Config &config, int64_t layers) {
   std::vector<int> found(static_cast<size_t>(layers), -1);
   for (auto [key, attends] :
        {std::pair("kda_layers", 0), std::pair("full_attn_layers", 1)}) {
@@ -50,7 +50,7 @@ static std::vector<bool> readAttending(Config &config, int64_t layers) {
 
 /// A memory whose channels forget each by a step of its own. The steps and the
 /// gate go through a width of one head.
-static DeltaRule readDeltaRule(Config &config, const Norm &norm) {
+static DeltaRule readKimiDelta(Config &config, const Norm &norm) {
   DeltaRule rule;
   rule.location = config.locate("num_heads");
   rule.heads = rule.keyHeads = config.integer("num_heads", std::nullopt);
@@ -68,7 +68,7 @@ static DeltaRule readDeltaRule(Config &config, const Norm &norm) {
 }
 
 /// Latent attention in which nothing turns.
-static Attention readAttention(Config &config, const Norm &norm) {
+static Attention readLatentAttention(Config &config, const Norm &norm) {
   Attention attention;
   attention.location = config.locate("kv_lora_rank");
   attention.heads = config.integer("num_attention_heads", 32);
@@ -143,7 +143,7 @@ static void nameDeltaRule(LlamaConfig &llama) {
   llama.weights["delta_rule.step.bias"] = {{"self_attn.dt_bias"}};
 }
 
-static const TensorNames &tensorNames() {
+static const TensorNames &kimiTensorNames() {
   static const TensorNames tensors = {
       {"norm1", "input_layernorm"},
       {"norm2", "post_attention_layernorm"},
@@ -194,7 +194,7 @@ std::optional<Model> importKimiLinear(ImportContext &context) {
   int64_t inner = config.integer("intermediate_size", 11008);
   int64_t dense = config.count("first_k_dense_replace", 0);
   int64_t every = config.integer("moe_layer_freq", 1);
-  Attention attention = readAttention(config, llama.norm);
+  Attention attention = readLatentAttention(config, llama.norm);
   bool sparse = config.get("num_experts");
   MoE moe;
   if (sparse)
@@ -209,8 +209,8 @@ std::optional<Model> importKimiLinear(ImportContext &context) {
     return std::nullopt;
   }
   Config linear = config.inner(*keys, "linear_attn_config");
-  DeltaRule rule = readDeltaRule(linear, llama.norm);
-  std::vector<bool> attending = readAttending(linear, llama.layers);
+  DeltaRule rule = readKimiDelta(linear, llama.norm);
+  std::vector<bool> attending = readLayerLists(linear, llama.layers);
   linear.finish("the delta rule of Kimi Linear");
   if (config.hasErrors())
     return std::nullopt;
@@ -241,7 +241,7 @@ std::optional<Model> importKimiLinear(ImportContext &context) {
     llama.kindOf.push_back((attending[static_cast<size_t>(i)] ? 0 : 1) +
                            (routes ? 2 : 0));
   }
-  llama.tensors = tensorNames();
+  llama.tensors = kimiTensorNames();
   nameDeltaRule(llama);
   return buildLlama(context, llama);
 }

@@ -90,7 +90,7 @@ static std::vector<bool> readAttentionTypes(Config &config, int64_t layers) {
   return attending;
 }
 
-static std::vector<bool> readAttending(Config &config, int64_t layers) {
+static std::vector<bool> readSoftmaxLayers(Config &config, int64_t layers) {
   std::vector<bool> attending;
   std::vector<std::string> types = readLayerTypes(
       config, layers, {"linear_attention", "full_attention"}, "MiniMax");
@@ -153,7 +153,7 @@ static std::optional<Model> importLightning(ImportContext &context,
     return std::nullopt;
   std::vector<bool> attending = generation.first
                                     ? readAttentionTypes(config, llama->layers)
-                                    : readAttending(config, llama->layers);
+                                    : readSoftmaxLayers(config, llama->layers);
   moe.width = llama->block.ffn->width;
   moe.activation = llama->block.ffn->activation;
   moe.router.renormalise = true;

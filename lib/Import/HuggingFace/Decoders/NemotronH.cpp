@@ -16,7 +16,7 @@ using namespace spec;
 
 namespace {
 /// What a layer is: one sublayer, with a norm before it.
-enum Kind : size_t { Scans, Attends, Feeds, Routes };
+enum LayerKind : size_t { Scans, Attends, Feeds, Routes };
 } // namespace
 
 /// "layers_block_type" if it is there, else the letters of
@@ -121,7 +121,7 @@ static Attention readAttention(Config &config) {
 
 /// Experts without gates, chosen as DeepSeek-V3's are, and a shared one with a
 /// width of its own.
-static MoE readExperts(Config &config, Activation activation) {
+static MoE readRoutedExperts(Config &config, Activation activation) {
   ExpertDefaults defaults;
   defaults.width = 7688;
   defaults.count = 8;
@@ -163,7 +163,7 @@ std::optional<Model> importNemotronH(ImportContext &context) {
   ffn.width = config.integer("intermediate_size", 21504);
   ffn.activation = activation.value_or(Activation::ReluSquared);
   ffn.bias = config.flag("mlp_bias", false);
-  kinds[Routes].moe = readExperts(config, ffn.activation);
+  kinds[Routes].moe = readRoutedExperts(config, ffn.activation);
   // Layers that predict further tokens are left out, and nothing turns.
   config.ignore({"rope_theta", "partial_rotary_factor", "num_logits_to_keep",
                  "hidden_dropout", "num_nextn_predict_layers",

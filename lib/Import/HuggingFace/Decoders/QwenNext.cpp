@@ -12,7 +12,7 @@ namespace attune::hf {
 using namespace spec;
 
 /// Which layers attend: "layer_types", else every so many.
-static std::vector<bool> readAttending(Config &config, int64_t layers) {
+static std::vector<bool> readFullAttentionLayers(Config &config, int64_t layers) {
   std::vector<std::string> types = readLayerTypes(
       config, layers, {"linear_attention", "full_attention"}, "Qwen3-Next");
   int64_t interval = config.integer("full_attention_interval", 4);
@@ -132,7 +132,7 @@ readNext(ImportContext &context, const char *name, LlamaDefaults defaults) {
     config.error("hidden_act", "convolutions and gates with another activation "
                                "than silu are not supported");
   DeltaRule rule = readDeltaRule(config, llama->norm);
-  std::vector<bool> attending = readAttending(config, llama->layers);
+  std::vector<bool> attending = readFullAttentionLayers(config, llama->layers);
   for (const TensorName &row :
        TensorNames{{"delta_rule.conv1d", "linear_attn.conv1d"},
                    {"delta_rule.A_log", "linear_attn.A_log"},

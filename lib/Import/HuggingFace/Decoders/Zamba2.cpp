@@ -32,7 +32,7 @@ static std::vector<std::string> readTypes(Config &config, int64_t layers) {
 }
 
 /// A state space whose result is normed group by group.
-static Mamba readStateSpace(Config &config, const LlamaConfig &llama) {
+static Mamba readMamba2(Config &config, const LlamaConfig &llama) {
   Mamba mamba;
   mamba.location = config.locate("n_mamba_heads");
   mamba.heads = config.integer("n_mamba_heads", 8);
@@ -162,7 +162,7 @@ std::optional<Model> importZamba2(ImportContext &context) {
   llama.tied = config.flag("tie_word_embeddings", true);
   llama.lastNorm = "final_layernorm";
   std::vector<std::string> types = readTypes(config, llama.layers);
-  Mamba mamba = readStateSpace(config, llama);
+  Mamba mamba = readMamba2(config, llama);
   Attention attention = readAttention(config, llama);
   readPositions(config, llama, attention);
   int64_t inner = config.integer("intermediate_size", 4 * llama.width);

@@ -41,7 +41,7 @@ static Block readBlock(Config &config, int64_t width) {
 
 /// What only training, memories of earlier segments and other orders of the
 /// tokens have.
-static void refuseOthers(Config &config) {
+static void refuseOtherForms(Config &config) {
   if (config.text("attn_type", "bi") != "bi")
     config.error("attn_type", "expected \"bi\": attention to both sides");
   config.mustBeFalse("bi_data", "sequences read backwards are not supported");
@@ -83,7 +83,7 @@ std::optional<Model> importXLNet(ImportContext &context) {
   int64_t layers = config.layers("n_layer", 24);
   int64_t vocab = config.integer("vocab_size", 32000);
   Block block = readBlock(config, width);
-  refuseOthers(config);
+  refuseOtherForms(config);
   if (config.hasErrors())
     return std::nullopt;
 
