@@ -92,9 +92,9 @@ static Tower readTower(Config &config, TowerKind kind) {
   tower.merge = config.integer("spatial_merge_size", 2, 64);
   config.ignore({"in_chans", "initializer_range", "spatial_patch_size",
                  "tokens_per_second"});
-  const char *activation = third                  ? "gelu_pytorch_tanh"
+  const char *activation = third                       ? "gelu_pytorch_tanh"
                            : kind == TowerKind::Second ? "quick_gelu"
-                                                  : "silu";
+                                                       : "silu";
   if (std::optional<Activation> found =
           config.activation("hidden_act", activation))
     tower.activation = *found;
@@ -276,8 +276,8 @@ bool readQwenVision(const SightSource &source, TextPart &part, Model &sight) {
   const Value *type = source.root.find("model_type");
   bool third = type->text == "qwen3_vl" || type->text == "qwen3_vl_moe";
   TowerKind kind = third                      ? TowerKind::Third
-              : type->text == "qwen2_vl" ? TowerKind::Second
-                                         : TowerKind::SecondWindow;
+                   : type->text == "qwen2_vl" ? TowerKind::Second
+                                              : TowerKind::SecondWindow;
   std::string prefix = source.findPrefix({"model.visual.", "visual."},
                                          "patch_embed.proj.weight");
   if (prefix.empty())

@@ -35,7 +35,7 @@ static Mamba readStateSpace(Config &config, const LlamaConfig &llama) {
 
 /// `count` factors; absent or null: all are 1.
 static std::vector<double> readMultipliers(Config &config, const char *key,
-                                       size_t count) {
+                                           size_t count) {
   std::vector<double> factors(count, 1);
   const Value *list = config.get(key);
   if (!list)

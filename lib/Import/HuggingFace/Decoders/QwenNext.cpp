@@ -12,7 +12,8 @@ namespace attune::hf {
 using namespace spec;
 
 /// Which layers attend: "layer_types", else every so many.
-static std::vector<bool> readFullAttentionLayers(Config &config, int64_t layers) {
+static std::vector<bool> readFullAttentionLayers(Config &config,
+                                                 int64_t layers) {
   std::vector<std::string> types = readLayerTypes(
       config, layers, {"linear_attention", "full_attention"}, "Qwen3-Next");
   int64_t interval = config.integer("full_attention_interval", 4);
