@@ -155,7 +155,7 @@ class Runner:
             flat = flatten(want)
             counts = [True] * len(flat)
             if keep and len(flat) % len(keep) == 0 and len(keep) > 2 and (
-                    isinstance(want[0][0], list)):
+                    isinstance(want[0][0], list) or len(flat) == len(keep)):
                 step = len(flat) // len(keep)
                 counts = [keep[i // step] for i in range(len(flat))]
             worst = max((abs(a - b) for a, b, c in zip(got, flat, counts)

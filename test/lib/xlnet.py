@@ -94,9 +94,9 @@ class Case:
             x = w.layer_norm(at + "ff.layer_norm", add(x, y), 1e-12)
         return x
 
-    def run(self, run, kind, head, segments=True, **more):
-        """`head` gives logits of one text's states. Padding is in front, as
-        the class's tokenizer puts it."""
+    def run(self, run, kind, head, segments=True, names=("logits",), **more):
+        """`head` gives logits of one text's states, or as many as `names`.
+        Padding is in front, as the class's tokenizer puts it."""
         folder = os.path.join(run.work, self.name)
         self.w.save(folder, {
             "model_type": "xlnet", "architectures": ["XLNet" + kind],
@@ -116,9 +116,12 @@ class Case:
         else:
             kinds = [[0] * length] * 2
         states = [self.states(*text) for text in zip(ids, kinds, masks)]
+        found = [head(x) for x in states]
+        if len(names) == 1:
+            found = [[logits] for logits in found]
         run.compare(self.name, folder, inputs,
                     {"last_hidden_state": states,
-                     "logits": [head(x) for x in states]},
+                     **dict(zip(names, map(list, zip(*found))))},
                     [m for mask in masks for m in mask])
 
 
@@ -144,10 +147,27 @@ def words(run):
             w.vector("lm_loss.bias"))] for row in x], segments=False)
 
 
+def kinds(run):
+    """Of words."""
+    case = Case("kinds", 1)
+    case.w.linear("classifier", 5, D)
+    case.run(run, "ForTokenClassification",
+             lambda x: case.w.apply("classifier", x), num_labels=5)
+
+
+def spans(run):
+    """Where an answer begins, and where it ends."""
+    case = Case("spans", 1)
+    case.w.linear("qa_outputs", 2, D)
+    case.run(run, "ForQuestionAnsweringSimple",
+             lambda x: list(map(list, zip(*case.w.apply("qa_outputs", x)))),
+             names=("start_logits", "end_logits"))
+
+
 def main():
     run = Runner(sys.argv[1], sys.argv[2], sys.argv[3:])
     os.makedirs(run.work, exist_ok=True)
-    for case in (labels, words):
+    for case in (labels, words, kinds, spans):
         case(run)
     return run.failures != 0
 
