@@ -110,6 +110,9 @@ def Attune_AllGatherOp : Attune_MeshOp<"all_gather"> {
     have fewer than the others, and pads. With `columns` zero, which it is on all
     ranks then, ranks exchange nothing and the destination stays.
 
+    The ranks are those that share the model, or `of_positions` those with the
+    same part of it, one of each group that shares positions.
+
     Nothing is computed, so nothing rounds.
     Source: `MPI_Allgather` of MPI.
 
@@ -123,12 +126,17 @@ def Attune_AllGatherOp : Attune_MeshOp<"all_gather"> {
     %y = attune.all_gather %x columns %n into %d
        : tensor<?x1x51xf32>, tensor<?x1x99xf32> -> tensor<?x1x99xf32>
     ```
+    ```mlir
+    %y = attune.all_gather %x of_positions columns %n into %d
+       : tensor<51xf32>, tensor<?xf32> -> tensor<?xf32>
+    ```
   }];
   let arguments = (ins Attune_MeshPlace:$input, Index:$columns,
-                       Attune_MeshPlace:$dest);
+                       Attune_MeshPlace:$dest, UnitAttr:$of_positions);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
-    $input `columns` $columns `into` $dest attr-dict
+    $input (`of_positions` $of_positions^)? `columns` $columns `into` $dest
+    attr-dict
     `:` type($input) `,` type($dest) (`->` type($result)^)?
   }];
   let hasVerifier = 1;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneDialect.h"
+#include "Attune/AttuneMeshOps.h"
 #include "attune/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -30,7 +31,7 @@ RankedTensorType withElements(Value value, FloatType type) {
 /// given.
 bool isBounded(Value value) {
   Operation *op = value.getDefiningOp();
-  while (isa_and_nonnull<MergeHeadsOp, arith::TruncFOp>(op))
+  while (isa_and_nonnull<MergeHeadsOp, arith::TruncFOp, AllMergeOp>(op))
     op = op->getOperand(0).getDefiningOp();
   return isa_and_nonnull<LayerNormOp, RMSNormOp, AttentionOp>(op);
 }

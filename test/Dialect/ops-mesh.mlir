@@ -52,6 +52,15 @@ func.func @all_gather(%x: tensor<?x1x51xf32>,
   return %y : tensor<?x1x99xf32>
 }
 
+// CHECK-LABEL: @all_gather_of_positions(
+func.func @all_gather_of_positions(%x: tensor<51xf32>, %n: index,
+                                   %d: tensor<?xf32>) -> tensor<?xf32> {
+  // CHECK: attune.all_gather %{{.+}} of_positions columns %{{.+}} into %{{.+}} : tensor<51xf32>, tensor<?xf32> -> tensor<?xf32>
+  %y = attune.all_gather %x of_positions columns %n into %d
+     : tensor<51xf32>, tensor<?xf32> -> tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+
 // CHECK-LABEL: @all_merge(
 // BUFFERS-LABEL: @all_merge(
 // BUFFERS-NOT: memref.copy

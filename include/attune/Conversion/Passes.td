@@ -362,11 +362,21 @@ def ConvertAttuneMeshToCalls
     : Pass<"convert-attune-mesh-to-calls", "::mlir::ModuleOp"> {
   let summary = "What ranks exchange becomes calls of the runtime";
   let description = [{
-    Needs: attune.all_reduce and attune.all_gather on buffers without gaps. With
-    `device` they are what attune-split-exchanges gives.
-    Gives: calls of attune_rt_rank, and of attune_rt_all_reduce and
-    attune_rt_all_gather, or with `device` of attune_rt_device_all_reduce and
-    attune_rt_device_all_gather.
+    Needs: attune.all_reduce, attune.all_gather and attune.all_merge on buffers
+    without gaps. With `device` they are what attune-split-exchanges gives;
+    without it no gather is `of_positions`.
+    Gives: calls of the runtime, with addresses and sizes:
+
+    | op | on a CPU | with `device` |
+    |---|---|---|
+    | attune.rank | attune_rt_rank | the same |
+    | attune.rank of_positions | attune_rt_rank_of_positions | the same |
+    | attune.all_reduce | attune_rt_all_reduce | attune_rt_device_all_reduce |
+    | attune.all_reduce experts | attune_rt_all_reduce_rows | none is left |
+    | attune.all_gather | attune_rt_all_gather | attune_rt_device_all_gather |
+    | attune.all_gather of_positions | an error | the same |
+    | attune.all_merge | attune_rt_all_merge | none is left |
+
     Keeps: values.
 
     Before:
@@ -398,9 +408,12 @@ def SplitExchanges
   let description = [{
     NCCL sums buffers into another one, and puts buffers one behind the other.
 
-    Needs: attune.all_reduce and attune.all_gather on buffers.
-    Gives: no attune.all_reduce accumulates, and each attune.all_gather has one
-    dimension. Additions and a copy of columns to their places stand behind them.
+    Needs: attune.all_reduce, attune.all_gather and attune.all_merge on buffers.
+    Gives: no attune.all_reduce accumulates or has experts, and each
+    attune.all_gather has one dimension. Additions and a copy of columns to their
+    places stand behind them. An attune.all_merge becomes a gather
+    `of_positions`: before it rows and the logarithms of their sums are put into
+    one buffer, and behind it each rank weighs those of all ranks, in their order.
     Keeps: values up to rounding: all ranks' parts are added before the
     destination's own values are.
 
@@ -409,6 +422,7 @@ def SplitExchanges
     ```mlir
     attune.all_reduce %x into %d accumulate : memref<2x64xf32>, memref<2x64xf32>
     attune.all_gather %y columns %n into %e : memref<2x8xf32>, memref<2x15xf32>
+    attune.all_merge %z, %l into %f : memref<3x4xf32>, memref<3xf32>, memref<3x4xf32>
     ```
 
     After, of two ranks:
@@ -422,14 +436,23 @@ def SplitExchanges
     scf.parallel (%row, %column) = (%c0, %c0) to (%c2, %min) step (%c1, %c1) {
       ... // %e[%row, %column] = %all[%column / %n * 16 + %row * 8 + %column % %n]
     }
+    %own = memref.alloc(%c15) : memref<?xf32>
+    ... // rows of %z, each with its number of %l behind it
+    %each = memref.alloc(%c30) : memref<?xf32>
+    attune.all_gather %own of_positions columns %c15 into %each
+      : memref<?xf32>, memref<?xf32>
+    scf.parallel (%row, %column) = (%c0, %c0) to (%c3, %c4) step (%c1, %c1) {
+      ... // %f[%row, %column] of what both ranks have there
+    }
     ```
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
   ];
   let statistics = [Statistic<"numSplit", "num-split",
-                              "Sums and gathers that were split">];
+                              "Sums, gathers and merges that were split">];
 }
 
 def ConvertAttuneAttentionToOnline

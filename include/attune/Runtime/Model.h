@@ -116,9 +116,11 @@ void *attune_rt_device_push(int64_t bytes);
 void attune_rt_device_pop(int64_t bytes);
 
 /* For ranks that share the model, on floats of device memory: the sum over all
- * of them, and what each has, one behind the other in their order. */
+ * of them, and what each has, one behind the other in their order; not zero,
+ * `of_positions` means one rank of each group that shares positions. */
 void attune_rt_device_all_reduce(int64_t input, int64_t dest, int64_t count);
-void attune_rt_device_all_gather(int64_t input, int64_t dest, int64_t count);
+void attune_rt_device_all_gather(int64_t input, int64_t dest, int64_t count,
+                                 int64_t of_positions);
 
 #ifdef __cplusplus
 }

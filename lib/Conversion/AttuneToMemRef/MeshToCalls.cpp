@@ -45,7 +45,7 @@ public:
         if (isa<MemRefType>(operand.getType()) &&
             failed(checkDense(op, operand)))
           return failure();
-      if (device && failed(checkSplit(op)))
+      if (failed(device ? checkSplit(op) : checkCPU(op)))
         return failure();
       if (auto reduce = dyn_cast<AllReduceOp>(op))
         lower(b, reduce);
@@ -87,7 +87,8 @@ private:
           to = address(b, loc, op.getDest()),
           columns = asNumber(b, loc, op.getColumns());
     if (device)
-      call(b, loc, "attune_rt_device_all_gather", {from, to, columns}, {});
+      call(b, loc, "attune_rt_device_all_gather",
+           {from, to, columns, number(b, loc, op.getOfPositions())}, {});
     else
       call(b, loc, "attune_rt_all_gather",
            {from, to, elements(b, loc, op.getInput(), 1),
@@ -107,16 +108,20 @@ private:
 
   /// What a GPU's runtime does in one call.
   static LogicalResult checkSplit(Operation *op) {
-    if (isa<AllMergeOp>(op))
-      return op->emitOpError("is for ranks on CPUs");
     auto reduce = dyn_cast<AllReduceOp>(op);
-    bool is =
-        reduce ? !reduce.getAccumulate() && !reduce.getExperts()
-               : cast<MemRefType>(op->getOperand(0).getType()).getRank() == 1;
-    if (is)
+    bool isRow = cast<MemRefType>(op->getOperand(0).getType()).getRank() == 1;
+    if (reduce ? !reduce.getAccumulate() && !reduce.getExperts()
+               : isa<AllGatherOp>(op) && isRow)
       return success();
     return op->emitOpError("does more than a GPU's ranks do at once; "
                            "attune-split-exchanges splits it");
+  }
+  static LogicalResult checkCPU(Operation *op) {
+    auto gather = dyn_cast<AllGatherOp>(op);
+    if (!gather || !gather.getOfPositions())
+      return success();
+    return op->emitOpError("gathers what ranks on CPUs merge: "
+                           "attune.all_merge");
   }
 
   static Value asNumber(OpBuilder &b, Location loc, Value index) {

@@ -318,9 +318,6 @@ std::string driver::findMeshProblem(const Options &options,
                                     const MeshAxes &axes) {
   if (axes.processes() < 2)
     return "";
-  if (axes.sp > 1 && !options.backend->listGpus().empty())
-    return "has positions for ranks on CPUs alone (sp=N); for --target=" +
-           options.backend->getName().str() + " ";
   if (options.product && !options.product->executable)
     return "makes executables, which mpirun starts; for --emit=" +
            options.emit + " ";

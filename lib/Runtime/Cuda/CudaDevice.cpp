@@ -727,8 +727,11 @@ void attune_rt_device_all_reduce(int64_t input, int64_t dest, int64_t count) {
   current->exchange(CudaLaunches::Sum, input, dest, count);
 }
 
-void attune_rt_device_all_gather(int64_t input, int64_t dest, int64_t count) {
-  current->exchange(CudaLaunches::Gather, input, dest, count);
+void attune_rt_device_all_gather(int64_t input, int64_t dest, int64_t count,
+                                 int64_t ofPositions) {
+  current->exchange(ofPositions ? CudaLaunches::GatherPositions
+                                : CudaLaunches::Gather,
+                    input, dest, count);
 }
 
 void *attune_rt_device_push(int64_t bytes) { return current->push(bytes); }

@@ -122,7 +122,9 @@ CudaResult CudaGraphs::startOne(const CudaLaunches &work, size_t i,
   auto *to = reinterpret_cast<void *>(words[1]);
   bool done = one.kernel == CudaLaunches::Sum
                   ? ranks->allReduce(from, to, words[2], stream)
-                  : ranks->allGather(from, to, words[2], stream);
+                  : ranks->allGather(
+                        from, to, words[2],
+                        one.kernel == CudaLaunches::GatherPositions, stream);
   return done ? 0 : CudaExchangeFailed;
 }
 

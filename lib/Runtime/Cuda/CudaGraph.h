@@ -40,7 +40,7 @@ class Nccl;
 struct CudaLaunches {
   /// In place of a kernel's number: words are the places it reads and writes,
   /// and how many floats.
-  enum Exchange : int64_t { Sum = -1, Gather = -2 };
+  enum Exchange : int64_t { Sum = -1, Gather = -2, GatherPositions = -3 };
   struct Launch {
     int64_t kernel; ///< its number in the model's code
     bool isExchange() const { return kernel < 0; }

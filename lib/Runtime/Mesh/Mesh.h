@@ -43,6 +43,8 @@ public:
   /// of a sequence. Neighbours share weights.
   int part() const { return rank() % parts; }
   int partOfPositions() const { return rank() / parts; }
+  int numParts() const { return parts; }
+  int numPartsOfPositions() const { return members / parts; }
   int group() const { return first / members; }
   int numGroups() const { return engine.size() / members; }
   const std::string &engineName() const { return engine.name(); }
@@ -107,7 +109,7 @@ private:
   /// Those that share the weights with this one, or the positions.
   Team sharers() const { return {first + rank() - part(), parts, 1, part()}; }
   Team positionSharers() const {
-    return {first + part(), members / parts, parts, partOfPositions()};
+    return {first + part(), numPartsOfPositions(), parts, partOfPositions()};
   }
   /// Rows of a sum, `each` of which a rank adds up: what it does.
   struct RowSum;

@@ -162,14 +162,21 @@ bool MeshCalls::run(const EntryInfo &entry, void **args, Error &error) {
   if (own.empty())
     return true;
   mesh.gather(own.data(), own.size() * 8, all.data());
+  // Those with other positions have a sum of their own, which NCCL may add up
+  // in another order if it has more than two parts.
+  auto parts = static_cast<size_t>(mesh.numParts());
+  size_t equal = model.device() && parts > 2 ? parts : ranks;
   for (size_t rank = 1; rank < ranks; ++rank)
-    for (size_t i = 0; i < own.size(); ++i)
-      if (all[rank * own.size() + i] != all[i])
+    for (size_t i = 0; i < own.size(); ++i) {
+      size_t first = rank - rank % equal;
+      if (all[rank * own.size() + i] != all[first * own.size() + i])
         mesh.abort("rank " + std::to_string(rank) +
-                       " has computed other bits than rank 0 in output '" +
+                       " has computed other bits than rank " +
+                       std::to_string(first) + " in output '" +
                        outputs[i]->name + "' of '" + entry.name +
                        "' (--check-ranks)",
                    ExitInternalError);
+    }
   return true;
 }
 

@@ -74,8 +74,9 @@ std::unique_ptr<Nccl> Nccl::load(Mesh &mesh, Error &error) {
 }
 
 Nccl::~Nccl() {
-  if (communicator)
-    destroy(communicator);
+  for (Team *team : teams)
+    if (team->communicator)
+      destroy(team->communicator);
 }
 
 bool Nccl::failed(Result result, const char *function, Error &error) const {
@@ -153,30 +154,48 @@ private:
 } // namespace
 
 bool Nccl::join(Error &error) {
-  struct {
-    UniqueId id;
+  // A team's first rank names it.
+  struct Names {
+    UniqueId ids[numTeams];
     Result result;
-  } first = {};
-  if (mesh.rank() == 0)
-    first.result = getUniqueId(&first.id);
-  mesh.broadcast(&first, sizeof first);
-  if (mesh.rank() != 0 && first.result != 0)
-    return error.set(ExitInternalError, "rank 0 could not start NCCL");
+  };
+  Names own = {};
+  for (size_t i = 0; i < numTeams && own.result == 0; ++i)
+    if (teams[i]->count > 1 && teams[i]->self == 0)
+      own.result = getUniqueId(&own.ids[i]);
+  std::vector<Names> all(static_cast<size_t>(mesh.size()));
+  mesh.gather(&own, sizeof own, all.data());
+  if (failed(own.result, "ncclGetUniqueId", error))
+    return false;
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank].result != 0)
+      return error.set(ExitInternalError, "rank " + std::to_string(rank) +
+                                              " could not start NCCL");
   Patience patience(mesh);
-  return !failed(first.result, "ncclGetUniqueId", error) &&
-         !failed(initRank(&communicator, mesh.size(), first.id, mesh.rank()),
-                 "ncclCommInitRank", error);
+  for (size_t i = 0; i < numTeams; ++i) {
+    Team &team = *teams[i];
+    if (team.count > 1 &&
+        failed(initRank(&team.communicator, team.count,
+                        all[static_cast<size_t>(team.leader)].ids[i],
+                        team.self),
+               "ncclCommInitRank", error))
+      return false;
+  }
+  return true;
 }
 
 bool Nccl::allReduce(const void *from, void *to, uint64_t count, void *stream) {
-  return !failed(
-      reduceAll(from, to, count, typeFloat, operationSum, communicator, stream),
-      "ncclAllReduce", failure);
+  return !failed(reduceAll(from, to, count, typeFloat, operationSum,
+                           sharers.communicator, stream),
+                 "ncclAllReduce", failure);
 }
 
-bool Nccl::allGather(const void *from, void *to, uint64_t count, void *stream) {
-  return !failed(gatherAll(from, to, count, typeFloat, communicator, stream),
-                 "ncclAllGather", failure);
+bool Nccl::allGather(const void *from, void *to, uint64_t count,
+                     bool ofPositions, void *stream) {
+  const Team &team = ofPositions ? positionSharers : sharers;
+  return !failed(
+      gatherAll(from, to, count, typeFloat, team.communicator, stream),
+      "ncclAllGather", failure);
 }
 
 int Nccl::least(int own) {
@@ -186,10 +205,13 @@ int Nccl::least(int own) {
 }
 
 bool Nccl::check(double waited, Error &error) {
-  Result result = 0;
-  Result asked = getAsyncError(communicator, &result);
-  if (failed(asked ? asked : result, "an exchange of ranks", error))
-    return false;
+  for (const Team *team : teams) {
+    Result result = 0;
+    Result asked =
+        team->communicator ? getAsyncError(team->communicator, &result) : 0;
+    if (failed(asked ? asked : result, "an exchange of ranks", error))
+      return false;
+  }
   if (mesh.patience() <= 0 || waited < mesh.patience())
     return true;
   return error.set(ExitResourceLimit,

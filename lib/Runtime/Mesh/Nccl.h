@@ -36,8 +36,10 @@ public:
   /// All floats of device memory; `stream` is one of the driver's. What fails
   /// is in problem().
   bool allReduce(const void *from, void *to, uint64_t count, void *stream);
-  /// `count` of each rank, in their order.
-  bool allGather(const void *from, void *to, uint64_t count, void *stream);
+  /// `count` of each rank, in their order: of those that share the weights, or
+  /// `ofPositions` of those that share the positions of a sequence.
+  bool allGather(const void *from, void *to, uint64_t count, bool ofPositions,
+                 void *stream);
   const Error &problem() const { return failure; }
 
   /// Whether a stream that is captured takes exchanges.
@@ -58,14 +60,26 @@ private:
   };
   using Result = int; ///< 0: success
   using Communicator = struct NcclObject *;
+  /// Ranks that exchange something, of which this one is the one at `self`.
+  struct Team {
+    int count, self;
+    int leader; ///< the first one's number among all ranks
+    Communicator communicator = nullptr; ///< null: there are no others
+  };
 
-  explicit Nccl(Mesh &mesh) : mesh(mesh) {}
+  explicit Nccl(Mesh &mesh)
+      : mesh(mesh), sharers{mesh.numParts(), mesh.part(),
+                            mesh.partOfPositions() * mesh.numParts()},
+        positionSharers{mesh.numPartsOfPositions(), mesh.partOfPositions(),
+                        mesh.part()} {}
   bool failed(Result result, const char *function, Error &error) const;
 
   Mesh &mesh;
   Error failure;
   int version = 0;
-  Communicator communicator = nullptr;
+  Team sharers, positionSharers;
+  static constexpr size_t numTeams = 2;
+  Team *teams[numTeams] = {&sharers, &positionSharers};
   Result (*getVersion)(int *version) = nullptr;
   Result (*getUniqueId)(UniqueId *id) = nullptr;
   Result (*initRank)(Communicator *communicator, int ranks, UniqueId id,

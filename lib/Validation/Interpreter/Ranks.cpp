@@ -253,8 +253,9 @@ static bool runCollective(Step &step, Combine combine) {
               *reduce.getBelow());
   }
   Ranks &ranks = *step.machine.ranks;
+  auto gather = dyn_cast<AllGatherOp>(step.op);
   SmallVector<Datum> given =
-      isa<AllMergeOp>(step.op)
+      isa<AllMergeOp>(step.op) || (gather && gather.getOfPositions())
           ? ranks.exchangePositions(step.machine, step.op, std::move(own))
           : ranks.exchangeParts(step.machine, step.op, std::move(own));
   if (tensors)

@@ -10,6 +10,14 @@ func.func @alone(%x: memref<2x4xf32>, %n: index, %d: memref<2x8xf32>) {
 
 // -----
 
+func.func @merged(%x: memref<2x4xf32>, %l: memref<2xf32>, %d: memref<2x4xf32>) {
+  // expected-error @+1 {{is in a module without attune.sharers}}
+  attune.all_merge %x, %l into %d : memref<2x4xf32>, memref<2xf32>, memref<2x4xf32>
+  return
+}
+
+// -----
+
 func.func @gaps(%x: memref<2x4xf32, strided<[8, 1]>>, %d: memref<2x4xf32>) {
   // expected-error @+1 {{exchanges 'memref<2x4xf32, strided<[8, 1]>>', which is no buffer without gaps}}
   attune.all_reduce %x into %d accumulate : memref<2x4xf32, strided<[8, 1]>>, memref<2x4xf32>

@@ -40,6 +40,14 @@ func.func @rows(%x: memref<2x3x4xf32>, %e: memref<2x3x5xi64, strided<[15, 5, 1],
 
 // -----
 
+func.func @of_positions(%x: memref<4xf32>, %n: index, %d: memref<?xf32>) {
+  // expected-error @+1 {{gathers what ranks on CPUs merge: attune.all_merge}}
+  attune.all_gather %x of_positions columns %n into %d : memref<4xf32>, memref<?xf32>
+  return
+}
+
+// -----
+
 func.func @gaps(%x: memref<2x4xf32, strided<[8, 1]>>, %d: memref<2x4xf32>) {
   // expected-error @+1 {{has a buffer with gaps}}
   attune.all_reduce %x into %d : memref<2x4xf32, strided<[8, 1]>>, memref<2x4xf32>

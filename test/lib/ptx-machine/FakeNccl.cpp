@@ -11,8 +11,8 @@
 // it takes its turn there, and becomes part of a graph that is captured.
 //
 // As in a ring, where each part of a buffer goes its own way round, a sum does
-// not begin with rank 0; all ranks get the same bits. The environment says what
-// goes wrong:
+// not begin with rank 0, and which rank it begins with depends on the devices;
+// all ranks get the same bits. The environment says what goes wrong:
 //
 //   FAKE_NCCL_FAIL      the name of a function that fails
 //   FAKE_NCCL_LOST      1: another rank is lost, as is found out later
@@ -126,7 +126,8 @@ struct Exchange {
 
   float sum(size_t i) const {
     auto &parts = among->board->parts;
-    int ranks = among->ranks, first = int(i / 64 + 1) % ranks;
+    int ranks = among->ranks, device = among->board->devices[0];
+    int first = int(i / 64 + 1 + size_t(device)) % ranks;
     float total = parts[first][i];
     for (int next = 1; next < ranks; ++next)
       total += parts[(first + next) % ranks][i];
