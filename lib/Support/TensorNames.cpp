@@ -104,4 +104,12 @@ std::string substitutePart(std::string name, int64_t part) {
   return name;
 }
 
+bool cutEnd(const std::string &name, std::string_view end, std::string &base) {
+  if (name.size() <= end.size() ||
+      name.compare(name.size() - end.size(), end.size(), end) != 0)
+    return false;
+  base = name.substr(0, name.size() - end.size());
+  return true;
+}
+
 } // namespace attune

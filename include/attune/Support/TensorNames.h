@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace attune {
@@ -22,6 +23,9 @@ std::string substituteLayer(std::string name, int64_t layer);
 std::string placeOfNumbers(const std::vector<int64_t> &numbers);
 /// `name` with the number of an expert (or other part) in place of `{e}`.
 std::string substitutePart(std::string name, int64_t part);
+/// Whether `name` ends with `end` and is more than that; `base` is what is
+/// left.
+bool cutEnd(const std::string &name, std::string_view end, std::string &base);
 
 } // namespace attune
 

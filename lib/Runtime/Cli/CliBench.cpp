@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Clock.h"
+
 #include "attune/Runtime/Cli.h"
 
 #include <algorithm>
-#include <ctime>
 
 namespace attune::runtime {
 
@@ -73,12 +74,6 @@ private:
   std::vector<Result> results;
 };
 } // namespace
-
-static double now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
-}
 
 void Bench::note(const char *name, std::vector<double> &seconds,
                  double tokens) {
@@ -153,14 +148,14 @@ bool Bench::timeSteps(const EntryInfo &entry, Error &error) {
   std::vector<double> prompts, others;
   for (int64_t i = -1; i < options.runs; ++i) { // the first one is not counted
     session->reset();
-    double start = now();
+    double start = monotonicTime();
     if (!step(length))
       return false;
-    double middle = now();
+    double middle = monotonicTime();
     for (int64_t k = 0; goesOn && k < steps; ++k)
       if (!step(1))
         return false;
-    double end = now();
+    double end = monotonicTime();
     if (i < 0)
       continue;
     prompts.push_back(middle - start);
@@ -230,11 +225,11 @@ bool Bench::timeForward(const EntryInfo &entry, Error &error) {
   }
   std::vector<double> seconds;
   for (int64_t i = -1; i < options.runs; ++i) {
-    double start = now();
+    double start = monotonicTime();
     if (!call.run(error))
       return false;
     if (i >= 0)
-      seconds.push_back(now() - start);
+      seconds.push_back(monotonicTime() - start);
   }
   // Rows of the first input: batch times tokens.
   double tokens = 1;

@@ -7,6 +7,7 @@
 
 #include "CliCompose.h"
 
+#include "../Clock.h"
 #include "../Sound/CodeWriter.h"
 #include "attune/Runtime/Tokenizer.h"
 #include "attune/Runtime/WholeFile.h"
@@ -14,15 +15,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 
 namespace attune::runtime {
-
-static double now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
-}
 
 /// Codes are no text: the other options have nothing to act on.
 static bool checkOptions(const GenerateOptions &options, const ModelInfo &info,
@@ -133,14 +127,14 @@ bool compose(CompiledModel &model, const GenerateOptions &options, FILE *out,
     return false;
   SoundCodes codes;
   Sound sound;
-  double start = now();
+  double start = monotonicTime();
   if (!writeCodes(model, ids, options, codes, error))
     return false;
-  double written = now();
+  double written = monotonicTime();
   if (!options.audioOut.empty() && (!playCodes(model, codes, sound, error) ||
                                     !writeWave(options.audioOut, sound, error)))
     return false;
-  double played = now();
+  double played = monotonicTime();
   if (!options.codesOut.empty() && !saveCodes(options.codesOut, codes, error))
     return false;
   bool isAsked = options.format != GenerateOptions::Format::Auto;

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Clock.h"
 #include "../Generation/Generation.h"
 #include "../Generation/StopText.h"
 #include "../Generation/TokenLogprobs.h"
@@ -23,16 +24,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 
 namespace attune::runtime {
-
-static double now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) +
-         static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 static void appendIds(std::string &out, const std::vector<int64_t> &ids) {
   out += '[';
@@ -133,7 +126,7 @@ void Printer::noteLogprobs(const NewToken &token) {
 
 bool Printer::push(const NewToken &token) {
   if (ids.empty())
-    firstTime = now();
+    firstTime = monotonicTime();
   ids.push_back(token.id);
   bool end = endTokens && std::find(endTokens->begin(), endTokens->end(),
                                     token.id) != endTokens->end();
@@ -523,11 +516,11 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
     if (!findIds(model, options, tokenizer.get(), chat.get(), prompt, sink.ids,
                  error))
       return false;
-    double start = now();
+    double start = monotonicTime();
     std::string stoppedBy;
     bool good = generateTokens(model, sink.ids, options, Sink::push, &sink,
                                stoppedBy, error);
-    double end = now();
+    double end = monotonicTime();
     Printer &printer = sink.printer;
     printer.finish(good, sink.ids, stoppedBy);
     if (!good)

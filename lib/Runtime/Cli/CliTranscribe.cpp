@@ -7,6 +7,7 @@
 
 #include "CliTranscribe.h"
 
+#include "../Clock.h"
 #include "../Sound/LetterWriter.h"
 #include "../Sound/Transcriber.h"
 
@@ -15,15 +16,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 
 namespace attune::runtime {
-
-static double now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
-}
 
 /// "01:02.340", with hours in front if there are any.
 static std::string formatTime(double seconds) {
@@ -149,7 +143,7 @@ bool Scribe::finish() {
 /// What a model of letters makes of a sound.
 static bool writeLetters(CompiledModel &model, const GenerateOptions &options,
                          FILE *out, const Messages &messages, Error &error) {
-  double start = now();
+  double start = monotonicTime();
   Spelled spelled;
   if (!spellSound(model, options, spelled, error))
     return false;
@@ -172,7 +166,7 @@ static bool writeLetters(CompiledModel &model, const GenerateOptions &options,
                   "sound: %.2f s, read in %.3f s; then %zu letters in %.3f s; "
                   "intermediate results: %llu bytes",
                   spelled.seconds, spelled.heard, spelled.ids.size(),
-                  now() - start - spelled.heard,
+                  monotonicTime() - start - spelled.heard,
                   static_cast<unsigned long long>(model.frameHighWater()));
     messages.note(text);
   }
@@ -198,11 +192,11 @@ bool transcribe(CompiledModel &model, const GenerateOptions &options, FILE *out,
     if (!tokenizer)
       return false;
   }
-  double start = now();
+  double start = monotonicTime();
   Transcriber transcriber(model, options);
   if (!transcriber.open(error))
     return false;
-  double heard = now();
+  double heard = monotonicTime();
   Scribe scribe(out, options, format, tokenizer.get(), transcriber);
   std::vector<SpokenPart> parts;
   do {
@@ -222,7 +216,7 @@ bool transcribe(CompiledModel &model, const GenerateOptions &options, FILE *out,
                   "sound: %.2f s, its features in %.3f s; then %zu tokens in "
                   "%.3f s; intermediate results: %llu bytes",
                   transcriber.seconds(), heard - start, scribe.countIds(),
-                  now() - heard,
+                  monotonicTime() - heard,
                   static_cast<unsigned long long>(model.frameHighWater()));
     messages.note(text);
   }

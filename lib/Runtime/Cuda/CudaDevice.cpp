@@ -7,12 +7,12 @@
 
 #include "CudaDevice.h"
 
+#include "../Clock.h"
 #include "../Mesh/Nccl.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <iterator>
 #include <sched.h>
 
@@ -591,12 +591,6 @@ void CudaDevice::exchange(CudaLaunches::Exchange kind, int64_t from, int64_t to,
                   static_cast<uint64_t>(count));
 }
 
-static double now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
-}
-
 bool CudaDevice::wait(Error &error) {
   if (!ranks)
     return !failed(driver.streamSynchronize(stream), "running the model",
@@ -612,7 +606,7 @@ bool CudaDevice::wait(Error &error) {
     sched_yield();
     if (turn % 256 != 0)
       continue;
-    double time = now();
+    double time = monotonicTime();
     if (begin == 0)
       begin = time;
     if (!ranks->check(time - begin, error))

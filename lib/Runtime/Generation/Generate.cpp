@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Clock.h"
 #include "../Sound/TimestampRules.h"
 #include "Beams.h"
 #include "Generation.h"
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <optional>
 
 namespace attune::runtime {
@@ -488,13 +488,6 @@ bool generateEncoded(CompiledModel &model, Session &session,
       .runEncoded(session, prompt, stoppedBy, error);
 }
 
-static double now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) +
-         static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 namespace {
 /// Texts that take their steps together, as many at a time as there are places.
 class Crowd {
@@ -561,7 +554,7 @@ bool Crowd::run(TextTimes &times, Error &error) {
   std::vector<unsigned> members;
   std::vector<int64_t> ids;
   do {
-    double start = now();
+    double start = monotonicTime();
     members.clear();
     ids.clear();
     for (unsigned place = 0; place < places; ++place) {
@@ -574,14 +567,14 @@ bool Crowd::run(TextTimes &times, Error &error) {
       members.push_back(place);
       ids.push_back(generations[*textAt[place]]->lastToken());
     }
-    times.prompts += now() - start;
-    start = now();
+    times.prompts += monotonicTime() - start;
+    start = monotonicTime();
     if (!members.empty() && !group.step(members, ids, error))
       return false;
     for (unsigned place : members)
       if (!leave(place, error))
         return false;
-    times.steps += now() - start;
+    times.steps += monotonicTime() - start;
   } while (!members.empty());
   return true;
 }

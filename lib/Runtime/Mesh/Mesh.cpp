@@ -7,13 +7,13 @@
 
 #include "Mesh.h"
 
+#include "../Clock.h"
 #include "attune/Runtime/Model.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <limits>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -25,12 +25,6 @@ static Mesh *only = nullptr;
 
 /// Bytes of one message; MPI counts them in 31 bits.
 static constexpr uint64_t messageBytes = uint64_t(1) << 30;
-
-static double now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
-}
 
 Mesh *Mesh::current() { return only; }
 
@@ -130,7 +124,7 @@ void Mesh::wait(std::vector<Mpi::Request> &requests,
       sched_yield();
     if (turn % 256 != 255)
       continue;
-    double time = now();
+    double time = monotonicTime();
     if (start == 0)
       start = time;
     double waited = time - start;

@@ -7,6 +7,7 @@
 
 #include "Completion.h"
 
+#include "../Clock.h"
 #include "../Generation/Generation.h"
 
 #include <algorithm>

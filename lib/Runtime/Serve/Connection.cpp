@@ -7,6 +7,7 @@
 
 #include "Connection.h"
 
+#include "../Clock.h"
 #include "Server.h"
 
 #include <algorithm>

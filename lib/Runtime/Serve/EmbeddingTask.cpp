@@ -7,6 +7,8 @@
 
 #include "EmbeddingTask.h"
 
+#include "../Clock.h"
+
 #include "attune/Runtime/Json.h"
 
 #include <cmath>

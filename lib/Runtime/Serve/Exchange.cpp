@@ -9,19 +9,10 @@
 
 #include "attune/Runtime/Json.h"
 
-#include <ctime>
-
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace attune::runtime {
-
-double monotonicTime() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) +
-         static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 Outbox::Outbox() : wake(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 

@@ -29,9 +29,6 @@ namespace attune::runtime {
 
 class Connection;
 
-/// Seconds of a clock that never goes back.
-double monotonicTime();
-
 struct Exchange {
   HttpRequest request;
   double started = 0;

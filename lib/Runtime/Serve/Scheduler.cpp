@@ -7,6 +7,7 @@
 
 #include "Scheduler.h"
 
+#include "../Clock.h"
 #include "Exchange.h"
 
 #include "attune/Runtime/Picture.h"

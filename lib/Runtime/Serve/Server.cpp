@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Server.h"
+#include "../Clock.h"
 #include "WebPage.h"
 
 #include "attune/Runtime/Json.h"

@@ -7,11 +7,11 @@
 
 #include "LetterWriter.h"
 
+#include "../Clock.h"
 #include "Wave.h"
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 
 namespace attune::runtime {
 
@@ -90,12 +90,6 @@ static const ArgInfo *findLogits(const EntryInfo &entry, size_t letters,
   return nullptr;
 }
 
-static double now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
-}
-
 bool spellSound(CompiledModel &model, const GenerateOptions &options,
                 Spelled &spelled, Error &error) {
   const ModelInfo &info = model.info();
@@ -110,14 +104,14 @@ bool spellSound(CompiledModel &model, const GenerateOptions &options,
   if (!checkOptions(options, info, error))
     return false;
   Sound sound;
-  double start = now();
+  double start = monotonicTime();
   if (!readWave(options.audio, sound, error))
     return false;
   spelled.seconds = double(sound.samples.size()) / double(sound.rate);
   resample(sound, audio.rate);
   if (audio.normalise)
     normaliseSamples(sound.samples);
-  spelled.heard = now() - start;
+  spelled.heard = monotonicTime() - start;
   Invocation invocation(model, *entry);
   InputTensor input;
   input.name = audio.input;

@@ -28,6 +28,9 @@ struct FilterEntry {
   bool (*apply)(const FilterCall &call);
 };
 
+/// Whether there are none, which most filters want; else the error is reported.
+bool noArguments(const FilterCall &call);
+
 /// Filters of texts and numbers, of sequences, of HTML, and those that break
 /// lines; null if there is none of the name.
 const FilterEntry *findTextFilter(std::string_view name);

@@ -77,10 +77,6 @@ static bool giveList(const FilterCall &call, std::vector<Value> items,
   return call.in.charge(call.out.list().items.size() * sizeof(Value));
 }
 
-static bool noArguments(const FilterCall &call) {
-  return call.in.bind(call.what(), call.args, {}, 0, nullptr, nullptr);
-}
-
 /// Merges runs of growing length: stable, and safe whatever the order says.
 static bool sortKeyed(Interpreter &in, std::vector<Keyed> &items,
                       bool reverse) {

@@ -50,7 +50,7 @@ static bool viaMethod(const FilterCall &call, std::string_view method,
          call.in.callMethod(text, method, args, call.out);
 }
 
-static bool noArguments(const FilterCall &call) {
+bool noArguments(const FilterCall &call) {
   return call.in.bind(call.what(), call.args, {}, 0, nullptr, nullptr);
 }
 

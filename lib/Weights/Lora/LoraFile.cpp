@@ -10,6 +10,7 @@
 #include "../RealNumbers.h"
 
 #include "attune/Runtime/DType.h"
+#include "attune/Support/TensorNames.h"
 
 #include <filesystem>
 
@@ -37,14 +38,6 @@ bool LoraFile::fail(const std::string &name, const std::string &what,
 static bool endsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() &&
          text.substr(text.size() - end.size()) == end;
-}
-
-static bool cutEnd(const std::string &name, std::string_view end,
-                   std::string &base) {
-  if (name.size() <= end.size() || !endsWith(name, end))
-    return false;
-  base = name.substr(0, name.size() - end.size());
-  return true;
 }
 
 const CheckpointTensor *LoraFile::findBase(const Checkpoint &checkpoint,

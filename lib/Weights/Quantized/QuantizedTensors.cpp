@@ -31,6 +31,8 @@
 #include "QuantizedTensors.h"
 #include "../RealNumbers.h"
 
+#include "attune/Support/TensorNames.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -535,15 +537,6 @@ bool Maker::makeMicroscaled(const std::string &base) {
   // A power of two times two bits: eight bits of exponent suffice.
   return finish(base, *blocks, groups[0], groups[1] * Microscaled::kGroup,
                 std::move(made), DType::BF16);
-}
-
-static bool cutEnd(const std::string &name, std::string_view end,
-                   std::string &base) {
-  if (name.size() <= end.size() ||
-      name.compare(name.size() - end.size(), end.size(), end) != 0)
-    return false;
-  base = name.substr(0, name.size() - end.size());
-  return true;
 }
 
 bool makeQuantizedTensors(const QuantizationConfig &config,
