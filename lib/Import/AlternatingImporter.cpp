@@ -453,7 +453,7 @@ bool LayerImporter::borrowedOperands(const spec::Attention &attention,
   operands.query = queryHeads(attention, prefix, input);
   if (!operands.query)
     return false;
-  operands.mask = scope.mask;
+  operands.mask = scope.maskOfAttention();
   operands.lengths = scope.lengths;
   operands.blocks = scope.blocks;
   auto normed = [&] {

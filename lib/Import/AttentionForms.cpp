@@ -24,16 +24,44 @@ static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// Whether the pattern has the block of these numbers.
-static Value inPattern(Elements &e, const spec::BlockSparse &sparse, Value row,
-                       Value column) {
-  Value near = e.both(e.atMost(column, e.add(row, e.index(sparse.local))),
-                      e.atMost(row, e.add(column, e.index(sparse.local))));
-  if (sparse.global == 0)
-    return near;
-  Value first = e.index(sparse.global);
-  return e.either(near, e.either(e.less(row, first), e.less(column, first)));
-}
+namespace {
+/// Where the blocks of a sequence begin: padding of whole blocks stands before
+/// the first of them, and `behind` more places lie before slot 0.
+struct BlockStart {
+  Value blocks, behind;
+};
+
+/// Whether two blocks are of the pattern.
+struct BlockPattern {
+  Elements &e;
+  const spec::BlockSparse &sparse;
+
+  /// The blocks of these numbers, counted from those before slot 0; `wider`:
+  /// or those behind them.
+  Value has(Value row, Value column, const BlockStart *start = nullptr,
+            Value wider = {}) {
+    Value reach = e.index(sparse.local);
+    if (wider)
+      reach = e.add(reach, wider);
+    Value near = e.both(e.atMost(column, e.add(row, reach)),
+                        e.atMost(row, e.add(column, reach)));
+    if (sparse.global == 0)
+      return near;
+    Value first = e.index(sparse.global);
+    if (start)
+      first = e.add(first, start->blocks);
+    return e.either(near, e.either(e.less(row, first), e.less(column, first)));
+  }
+
+  /// The start of a sequence whose first token is in this slot.
+  BlockStart startAt(Value slot) {
+    Value blocks = e.ceilDiv(slot, sparse.block);
+    Value whole =
+        arith::MulIOp::create(e.b, e.loc, blocks, e.index(sparse.block));
+    return {blocks, e.sub(whole, slot)};
+  }
+};
+} // namespace
 
 void attune::forEachAttention(
     const spec::Stream &stream,
@@ -148,8 +176,63 @@ static Value blockPattern(OpBuilder &builder, Location loc,
   return e.generate({one, one, e.ceilDiv(queries, sparse.block),
                      e.ceilDiv(keys, sparse.block)},
                     builder.getI1Type(), [&](ValueRange at) {
-                      return inPattern(e, sparse, at[2], at[3]);
+                      return BlockPattern{e, sparse}.has(at[2], at[3]);
                     });
+}
+
+/// The slot of each sequence's first token that the mask [batch, 1, 1, keys]
+/// shows; 0 if it shows none.
+static Value slotOfFirst(Elements &e, Value mask) {
+  Type number = e.b.getI64Type();
+  Value shown = e.generate(
+      {getAsOpFoldResult(e.dim(mask, 0)), getAsOpFoldResult(e.dim(mask, 3))},
+      number, [&](ValueRange at) -> Value {
+        Value zero = e.index(0);
+        return arith::ExtUIOp::create(
+            e.b, e.loc, number, e.extract(mask, {at[0], zero, zero, at[1]}));
+      });
+  return FindTokenOp::create(
+      e.b, e.loc, RankedTensorType::get({ShapedType::kDynamic}, number), shown,
+      e.b.getI64IntegerAttr(1), /*last=*/false);
+}
+
+/// Blocks are counted from each sequence's first token, so that a batch with
+/// padding in front gives what its sequences give alone. Slots of several of
+/// them share a block of the tensor, which has all that any of these sees, and
+/// a mask of single tokens has the rest.
+std::pair<Value, Value>
+EntryImporter::paddedPattern(const spec::BlockSparse &sparse, Value tokens) {
+  auto &[blocks, pairs] = patterns[{sparse.block, sparse.local, sparse.global}];
+  if (blocks)
+    return {blocks, pairs};
+  Location at = loc(sparse.location);
+  Elements e{builder, at};
+  BlockPattern pattern{e, sparse};
+  Value mask = stream->mask, starts = slotOfFirst(e, mask);
+  auto startOf = [&](Value batch) {
+    return pattern.startAt(arith::IndexCastOp::create(
+        builder, at, builder.getIndexType(), e.extract(starts, batch)));
+  };
+  OpFoldResult one = builder.getIndexAttr(1);
+  OpFoldResult batch = getAsOpFoldResult(e.dim(mask, 0));
+  OpFoldResult count = e.ceilDiv(tokens, sparse.block);
+  blocks = e.generate(
+      {batch, one, count, count}, builder.getI1Type(), [&](ValueRange i) {
+        BlockStart start = startOf(i[0]);
+        Value wider =
+            arith::MinUIOp::create(builder, at, start.behind, e.index(1));
+        return pattern.has(i[2], i[3], &start, wider);
+      });
+  pairs = e.generate(
+      {batch, one, tokens, tokens}, builder.getI1Type(), [&](ValueRange i) {
+        BlockStart start = startOf(i[0]);
+        auto number = [&](Value slot) {
+          return e.div(e.add(slot, start.behind), sparse.block);
+        };
+        return e.both(e.shown(mask, /*lengths=*/Value(), i[0], i[3]),
+                      pattern.has(number(i[2]), number(i[3]), &start));
+      });
+  return {blocks, pairs};
 }
 
 /// Sines and cosines of all distances of tokens, [1, 2 * tokens - 1, width].
@@ -200,17 +283,26 @@ LogicalResult EntryImporter::fillForms(const spec::Attention &attention,
   Location at = loc(sparse->location);
   Value tokens = tensor::DimOp::create(builder, at, state.value, 1);
   if (!decode) {
-    scope.blocks = blocksOf(*sparse, tokens, tokens);
+    if (stream->mask && sparse->maskInput.empty())
+      std::tie(scope.blocks, scope.pairs) = paddedPattern(*sparse, tokens);
+    else
+      scope.blocks = blocksOf(*sparse, tokens, tokens);
     return success();
   }
   // A step's first query may stand anywhere in a block, so that its tokens
-  // have a mask of their own.
+  // have a mask of their own; and so have sequences of unequal length.
   Elements e{builder, at};
   OpFoldResult one = builder.getIndexAttr(1);
-  scope.mask = e.generate(
-      {one, one, tokens, length}, builder.getI1Type(), [&](ValueRange i) {
-        Value row = e.div(e.add(past, i[2]), sparse->block);
-        return inPattern(e, *sparse, row, e.div(i[3], sparse->block));
+  bool unequal = kind == EntryKind::DecodeBatch;
+  scope.pairs = e.generate(
+      {unequal ? getAsOpFoldResult(size(0)) : one, one, tokens, length},
+      builder.getI1Type(), [&](ValueRange i) {
+        Value before = past;
+        if (unequal)
+          before = arith::IndexCastOp::create(
+              builder, at, builder.getIndexType(), e.extract(past, i[0]));
+        Value row = e.div(e.add(before, i[2]), sparse->block);
+        return BlockPattern{e, *sparse}.has(row, e.div(i[3], sparse->block));
       });
   return success();
 }

@@ -41,14 +41,14 @@ static SmallVector<Value *> replaced(LayerScope &scope) {
 static SmallVector<Value *> passed(LayerScope &scope) {
   SmallVector<Value *> values;
   for (Value *value :
-       {&scope.cos,        &scope.sin,         &scope.queryCos,
-        &scope.querySin,   &scope.mask,        &scope.memory,
-        &scope.memoryMask, &scope.lengths,     &scope.memoryLengths,
-        &scope.blocks,     &scope.distances,   &scope.segments,
-        &scope.diagonals,  &scope.condition,   &scope.past,
-        &scope.length,     &scope.crossKeys,   &scope.crossValues,
-        &scope.cacheIndex, &scope.layerInputs, &scope.number,
-        &scope.embedded,   &scope.firstTokens})
+       {&scope.cos,         &scope.sin,        &scope.queryCos,
+        &scope.querySin,    &scope.mask,       &scope.memory,
+        &scope.memoryMask,  &scope.lengths,    &scope.memoryLengths,
+        &scope.blocks,      &scope.pairs,      &scope.distances,
+        &scope.segments,    &scope.diagonals,  &scope.condition,
+        &scope.past,        &scope.length,     &scope.crossKeys,
+        &scope.crossValues, &scope.cacheIndex, &scope.layerInputs,
+        &scope.number,      &scope.embedded,   &scope.firstTokens})
     if (*value)
       values.push_back(value);
   if (scope.firstValues && !scope.givesValues)

@@ -148,6 +148,7 @@ LogicalResult EntryImporter::importStream() {
   embedded = distances = {};
   lent.clear();
   madeBlocks.clear();
+  patterns.clear();
   if (auto start = inputs.find(stream->spec.input); start != inputs.end()) {
     importMask(*stream);
     if (isa<FloatType>(typeOf(start->second.value).getElementType()))

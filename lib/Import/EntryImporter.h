@@ -272,6 +272,9 @@ private:
   mlir::LogicalResult limitTokens(const spec::SequenceRank &low);
   mlir::Value blocksOf(const spec::BlockSparse &sparse, mlir::Value queries,
                        mlir::Value keys);
+  /// The blocks of a pattern in a batch with padding, and the pairs in them.
+  std::pair<mlir::Value, mlir::Value>
+  paddedPattern(const spec::BlockSparse &sparse, mlir::Value tokens);
   mlir::Value distanceRows(mlir::Location at);
   /// Null if the entry has no such input.
   mlir::Value inputNamed(const std::string &name) const;
@@ -379,6 +382,10 @@ private:
   mlir::Value hiddenStates;
   int64_t numHidden = 0, totalHidden = 0;
   std::vector<AskedMap> maps;
+  /// Of this stream, by the sizes of its blocks, those near the diagonal and
+  /// those that see all.
+  std::map<std::array<int64_t, 3>, std::pair<mlir::Value, mlir::Value>>
+      patterns;
   /// Of this stream, by the number of the first of equal layers.
   std::map<size_t, std::vector<MadeBlock>> madeBlocks;
 };

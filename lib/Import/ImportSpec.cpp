@@ -210,8 +210,6 @@ static bool cachesOnlyTokens(const spec::Model &model) {
 /// What of an attention depends on the length of the longest sequence in a way
 /// that others do not share; empty: nothing does.
 static std::string findSharedLength(const spec::Attention &attention) {
-  if (attention.blockSparse)
-    return "attention by blocks of tokens";
   if (attention.sequenceRank)
     return "attention to sums over the sequence";
   if (attention.relative)

@@ -201,7 +201,7 @@ Value LayerImporter::latentAttention(const spec::Attention &attention,
   if (scope.keyCache)
     operands.key = throughCache(at, operands.key, scope.keyCache);
   operands.value = columns(builder, at, operands.key, 0, latent.rank);
-  operands.mask = scope.mask;
+  operands.mask = scope.maskOfAttention();
   operands.lengths = scope.lengths;
   operands.blocks = scope.blocks;
   Value sums =

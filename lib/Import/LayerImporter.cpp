@@ -586,7 +586,7 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
   Location at = loc(attention.location);
   if (!projections(attention, prefix, input, operands))
     return false;
-  operands.mask = scope.mask;
+  operands.mask = scope.maskOfAttention();
   operands.lengths = scope.lengths;
   operands.blocks = scope.blocks;
   if (!attention.qkNormAfterRotary && !normBoth(attention, prefix, operands))

@@ -85,6 +85,8 @@ struct LayerScope {
   mlir::Value lengths;       ///< of each sequence: [batch]
   mlir::Value memoryLengths; ///< the same of the other stream
   mlir::Value blocks;        ///< what block-sparse attention computes
+  /// [batch or 1, 1, queries, keys]: in place of the mask in attention.
+  mlir::Value pairs;
   /// Rows of sines and cosines of the distances of queries from keys, all from
   /// 1 - tokens to tokens - 1, and the segments [batch, tokens] or null.
   mlir::Value distances, segments;
@@ -124,6 +126,8 @@ struct LayerScope {
   mlir::Value layerInputs, number;
   /// The stream behind its embedding, which memory blocks read.
   mlir::Value embedded;
+
+  mlir::Value maskOfAttention() const { return pairs ? pairs : mask; }
 
   /// The caches that a layer may have, in the order of their slots.
   std::array<mlir::Value *, 5> caches() {

@@ -134,6 +134,6 @@ def llama4(w, ids, first=0, chunk=16):
     return config, head(w, "lm_head", rms_norm(w, "model.norm", x, 1e-5))
 
 
-def llama4_chunks(w, ids):
+def llama4_chunks(w, ids, first=0):
     """Chunks of four tokens where heads turn."""
-    return llama4(w, ids, chunk=4)
+    return llama4(w, ids, first, chunk=4)

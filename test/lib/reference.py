@@ -399,7 +399,10 @@ class Layer:
         if not sparse:
             return False
         size = model.number(sparse.get("block", 64))
-        i, j = m // size, n // size
+        # A pattern is counted from the first token that the mask shows.
+        shown = [bool(seen) for seen in model.mask or [True]]
+        first = shown.index(True) if "mask" not in sparse and any(shown) else 0
+        i, j = (m - first) // size, (n - first) // size
         if "mask" in sparse:
             shape, data = model.inputs[sparse["mask"]]
             at = 0
