@@ -10,6 +10,7 @@
 // become.
 
 #include "EntryImporter.h"
+#include "attune/Runtime/Formula.h"
 #include "attune/Support/Elements.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -307,18 +308,58 @@ LogicalResult EntryImporter::fillForms(const spec::Attention &attention,
   return success();
 }
 
+/// The largest size of `name` that keeps `formula` at `most` or below; 0 if it
+/// does not follow from that size.
+static int64_t largestSize(const std::string &formula, const std::string &name,
+                           int64_t most) {
+  if (formula == name)
+    return most;
+  auto fits = [&](int64_t size) -> std::optional<bool> {
+    std::optional<int64_t> value =
+        runtime::Formula(formula, [&](std::string_view of) {
+          return of == name ? size : -1;
+        }).value();
+    return value ? std::optional(*value <= most) : std::nullopt;
+  };
+  int64_t low = 1, high = int64_t(1) << 31;
+  if (name.empty() || !fits(high) || !fits(low).value_or(false))
+    return 0;
+  // Places of a convolution grow with its input.
+  while (high - low > 1) {
+    int64_t middle = low + (high - low) / 2;
+    (fits(middle).value_or(false) ? low : high) = middle;
+  }
+  return low;
+}
+
+/// Lets the runtime refuse inputs by which the size `symbol` is more than
+/// `most`; false if it follows from no input's size.
+bool EntryImporter::limitSize(const std::string &symbol, int64_t most) {
+  bool limited = false;
+  for (const Argument &argument : arguments) {
+    if (argument.kind != "input")
+      continue;
+    for (auto [d, size] : llvm::enumerate(argument.shape)) {
+      int64_t largest =
+          size.size < 0 ? largestSize(symbol, size.symbol, most) : 0;
+      if (!largest)
+        continue;
+      std::vector<int64_t> &sizes = longestOf[argument.name];
+      sizes.resize(argument.shape.size());
+      sizes[d] = sizes[d] ? std::min(sizes[d], largest) : largest;
+      limited = true;
+    }
+  }
+  return limited;
+}
+
 /// More tokens than the learned matrices have columns are an error: here if
 /// their number is known, else when the model runs.
 LogicalResult EntryImporter::limitTokens(const spec::SequenceRank &low) {
   const spec::Dim &tokens = state.shape[1];
   if (tokens.size < 0) {
-    for (const Argument &argument : arguments)
-      if (argument.kind == "input" && argument.shape.size() > 1 &&
-          argument.shape[1].symbol == tokens.symbol) {
-        int64_t &longest = longestOf[argument.name];
-        longest = longest ? std::min(longest, low.positions) : low.positions;
-        return success();
-      }
+    if (limitSize(tokens.symbol, low.positions))
+      return success();
     diags.error(low.location, "needs a fixed number of tokens, as nothing can "
                               "check theirs against the positions");
     return failure();

@@ -270,6 +270,7 @@ private:
   mlir::LogicalResult fillForms(const spec::Attention &attention,
                                 LayerScope &scope);
   mlir::LogicalResult limitTokens(const spec::SequenceRank &low);
+  bool limitSize(const std::string &symbol, int64_t most);
   mlir::Value blocksOf(const spec::BlockSparse &sparse, mlir::Value queries,
                        mlir::Value keys);
   /// The blocks of a pattern in a batch with padding, and the pairs in them.
@@ -334,8 +335,8 @@ private:
   /// Types and shapes of lengths and masks of blocks, by name.
   std::map<std::string, mlir::Type> formTypes;
   std::map<std::string, std::vector<spec::Dim>> formShapes;
-  /// The most tokens that an input may have, where something limits them.
-  std::map<std::string, int64_t> longestOf;
+  /// The largest sizes that an input may have, 0 where nothing limits them.
+  std::map<std::string, std::vector<int64_t>> longestOf;
   std::map<std::string, NamedTensor> results; ///< by layer (or tap) name
   /// By layer and ring: blocks of a cycle may have different windows.
   std::map<std::pair<size_t, int64_t>, LayerCaches> caches;

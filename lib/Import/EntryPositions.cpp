@@ -13,8 +13,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace attune;
 
@@ -163,6 +161,14 @@ LogicalResult EntryImporter::importGrid(size_t number) {
                       std::to_string(op.grid[1]));
       return failure();
     }
+    for (size_t i = 0; i < 2; ++i)
+      if (op.interpolate == spec::Interpolation::Centre &&
+          state.places[i].size < 0 &&
+          !limitSize(state.places[i].symbol, op.grid[i])) {
+        diags.error(layer.location, "needs an image of fixed size, as nothing "
+                                    "can check its places against the table");
+        return failure();
+      }
     Value table = roleOf(number, "weight", op.length, width);
     if (!table)
       return failure();
@@ -304,8 +310,7 @@ static Value stretched(const Scalars &s, spec::Interpolation how, int64_t from,
   return s.add(sum, s.mul(near(2), outer(rest)));
 }
 
-/// The middle of a table, [tokens, width]. An image that is larger than the
-/// table has no positions: NaN.
+/// The middle of a table, [tokens, width]. The image is not larger.
 Value EntryImporter::centred(const spec::Positions &op, Location at,
                              Value table) {
   int64_t rows = op.grid[0], columns = op.grid[1], before = state.before;
@@ -315,12 +320,6 @@ Value EntryImporter::centred(const spec::Positions &op, Location at,
     return arith::DivSIOp::create(builder, at, room, index(2));
   };
   Value top = start(rows, height), left = start(columns, width);
-  Value fits = arith::AndIOp::create(
-      builder, at,
-      arith::CmpIOp::create(builder, at, arith::CmpIPredicate::ule, height,
-                            index(rows)),
-      arith::CmpIOp::create(builder, at, arith::CmpIPredicate::ule, width,
-                            index(columns)));
   Value tokens = arith::AddIOp::create(
       builder, at, arith::MulIOp::create(builder, at, height, width),
       index(before));
@@ -341,13 +340,12 @@ Value EntryImporter::centred(const spec::Positions &op, Location at,
                                               i[0], s.index(before));
           from = arith::SelectOp::create(b, at, isOwn, i[0], from);
         }
-        Value safe = arith::SelectOp::create(b, at, fits, from, s.index(0));
         Value x =
-            tensor::ExtractOp::create(b, at, table, ValueRange{safe, i[1]});
-        if (!x.getType().isF32())
-          x = arith::ExtFOp::create(b, at, b.getF32Type(), x);
-        return arith::SelectOp::create(
-            b, at, fits, x, s.number(std::numeric_limits<double>::quiet_NaN()));
+            tensor::ExtractOp::create(b, at, table, ValueRange{from, i[1]});
+        return x.getType().isF32()
+                   ? x
+                   : arith::ExtFOp::create(b, at, b.getF32Type(), x)
+                         .getResult();
       });
 }
 

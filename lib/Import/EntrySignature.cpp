@@ -730,6 +730,6 @@ LogicalResult EntryImporter::finish() {
     if (auto longest = longestOf.find(argument.name);
         longest != longestOf.end())
       function.setArgAttr(i, "attune.longest",
-                          builder.getI64IntegerAttr(longest->second));
+                          builder.getDenseI64ArrayAttr(longest->second));
   return success();
 }

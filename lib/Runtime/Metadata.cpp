@@ -250,13 +250,14 @@ private:
         !integer(generation, "pad", info.pad, false) ||
         !integer(generation, "decoder_start", info.decoderStart, false) ||
         !integer(generation, "forced_bos", info.forcedBos, false) ||
-        !integers(generation, "suppress", info.suppress) ||
-        !integers(generation, "begin_suppress", info.beginSuppress))
+        !integers(generation, "suppress", "generation", info.suppress) ||
+        !integers(generation, "begin_suppress", "generation",
+                  info.beginSuppress))
       return false;
     if (const JsonValue *sampling = generation.find("sampling"))
       if (!readSampling(*sampling))
         return false;
-    return integers(generation, "eos", info.eos);
+    return integers(generation, "eos", "generation", info.eos);
   }
 
   bool readEmbedding(const JsonValue &embedding) {
@@ -317,7 +318,7 @@ private:
         !integer(value, "no_timestamps", audio.noTimestamps, false) ||
         !integer(value, "timestamp_frames", audio.timestampFrames, false) ||
         !integer(value, "latest_begin", audio.latestBegin, false) ||
-        !integers(value, "start", audio.start) ||
+        !integers(value, "start", "audio", audio.start) ||
         !named("languages", audio.languages) || !named("tasks", audio.tasks))
       return false;
     auto isSize = [](int64_t size) { return size >= 1 && size <= 1 << 20; };
@@ -358,9 +359,9 @@ private:
 
   /// One number or several.
   bool integers(const JsonValue &object, const char *key,
-                std::vector<int64_t> &numbers) {
+                const std::string &parent, std::vector<int64_t> &numbers) {
     const JsonValue *found = object.find(key);
-    std::string where = std::string("generation.") + key;
+    std::string where = parent + "." + key;
     if (!found || found->isNull())
       return true;
     if (found->isInt()) {
@@ -405,7 +406,7 @@ private:
     if (!text(value, "kind", kind) || !text(value, "name", arg.name) ||
         !text(value, "dtype", dtype) || !text(value, "default", filled) ||
         !integer(value, "max", arg.max, false) ||
-        !integer(value, "longest", arg.longest, false) ||
+        !integers(value, "longest", where, arg.longest) ||
         !integer(value, "window", arg.window, false) ||
         !integer(value, "slack", arg.slack, false) ||
         !integer(value, "inserted", arg.inserted, false) ||

@@ -118,9 +118,10 @@ int64_t Maker::sizeOf(unsigned number, unsigned dim, unsigned rank) {
     if (auto name = dyn_cast<StringAttr>(names[dim])) {
       // A second length is longer than the first.
       int64_t length = check.length + int64_t(known.size() > 3 ? 2 : 0);
-      auto most = func.getArgAttrOfType<IntegerAttr>(number, "attune.longest");
-      if (most && dim == 1)
-        length = std::min(length, most.getInt());
+      auto most =
+          func.getArgAttrOfType<DenseI64ArrayAttr>(number, "attune.longest");
+      if (most && most[dim])
+        length = std::min(length, most[dim]);
       // What rings hold begins at the first position, as all caches do.
       if (name.getValue().starts_with("capacity"))
         return known["capacity"];

@@ -71,7 +71,8 @@ struct ArgInfo {
   int64_t max = -1; ///< exclusive bound of the values of an id input
   /// The one value beyond it that may stand where there is no id.
   std::optional<int64_t> ignored;
-  int64_t longest = -1; ///< inclusive bound of the second size, its tokens
+  /// Inclusive bounds of the sizes in `shape`, 0 for none; empty: no bounds.
+  std::vector<int64_t> longest;
   DefaultValue defaultValue = DefaultValue::None;
   /// Input and Output: each rank has its own, of its heads, in memory that the
   /// model keeps from one entry to the next.
@@ -85,6 +86,9 @@ struct ArgInfo {
   int64_t inserted = -1, each = 0;
   /// Cache: groups of ranks that share its positions, each with the next ones.
   int64_t sharers = 1;
+
+  /// The bound of size `d`; 0: none.
+  int64_t mostOf(size_t d) const { return d < longest.size() ? longest[d] : 0; }
 
   /// Positions that a group keeps of `capacity`.
   int64_t shareOf(int64_t capacity) const {

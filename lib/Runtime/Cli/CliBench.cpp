@@ -113,6 +113,8 @@ bool Bench::chooseSizes(const EntryInfo &entry, int64_t most, Error &error) {
       bool given = call.dim(name) >= 0;
       if (i > 0 && most > 0 && size > most && !given)
         size = most;
+      if (int64_t longest = arg.mostOf(i); longest && size > longest && !given)
+        size = longest;
       sizes.push_back({name, size});
     }
   }

@@ -82,8 +82,9 @@ static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
     if (auto value = entry.getArgAttrOfType<IntegerAttr>(
             number, (Twine("attune.") + key).str()))
       object[key] = value.getInt();
-  if (auto most = entry.getArgAttrOfType<IntegerAttr>(number, "attune.longest"))
-    object["longest"] = most.getInt();
+  if (auto most =
+          entry.getArgAttrOfType<DenseI64ArrayAttr>(number, "attune.longest"))
+    object["longest"] = llvm::json::Array(most.asArrayRef());
   if (auto value = entry.getArgAttrOfType<StringAttr>(number, "attune.default"))
     object["default"] = value.getValue();
   if (entry.getArgAttr(number, "attune.of_rank"))
