@@ -10,6 +10,7 @@
 #include "WebPage.h"
 
 #include "attune/Runtime/Json.h"
+#include "attune/Runtime/Picture.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -400,11 +401,17 @@ std::string Server::formatModel(const std::string &id) const {
     parent = ",\"parent\":";
     appendJsonString(parent, model.info->name);
   }
+  // As OpenRouter and llama.cpp's server say that a model sees.
+  Error ignored;
+  const char *input =
+      canSee(*model.info, ignored) ? "[\"text\",\"image\"]" : "[\"text\"]";
   return "{\"id\":" + name +
          ",\"object\":\"model\",\"created\":" + std::to_string(model.created) +
          ",\"owned_by\":\"attune\",\"chat\":" +
          (model.chat ? "true" : "false") +
-         ",\"context_length\":" + std::to_string(model.capacity) + parent + "}";
+         ",\"context_length\":" + std::to_string(model.capacity) +
+         ",\"architecture\":{\"input_modalities\":" + input +
+         ",\"output_modalities\":[\"text\"]}" + parent + "}";
 }
 
 /// The model or adapter of "/v1/models/NAME"; empty: it is neither.
@@ -426,7 +433,8 @@ void Server::getPage(Connection &connection, const HttpRequest &request) {
   answer(connection, request, 200, "text/html; charset=utf-8", webPage,
          "Content-Security-Policy: default-src 'none'; script-src "
          "'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
-         "frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff\r\n"
+         "img-src data:; frame-ancestors 'none'\r\nX-Content-Type-Options: "
+         "nosniff\r\n"
          "Referrer-Policy: no-referrer\r\n");
 }
 

@@ -127,6 +127,10 @@ def cached(reply):
 
 
 def requests():
+    _, _, models = server.request("GET", "/v1/models")
+    assert models["data"][0]["architecture"] == {
+        "input_modalities": ["text", "image"],
+        "output_modalities": ["text"]}, models
     first, second, none = (about(QUESTION, *names) for names in ("a", "b", ""))
     reply = ask([picture("a"), text(QUESTION)])
     assert said(reply) == [first] and cached(reply) == 0, reply
