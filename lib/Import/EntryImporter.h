@@ -302,6 +302,8 @@ private:
   mlir::LogicalResult sectionTables(const spec::Rope &rope, LayerScope &scope);
   llvm::SmallVector<mlir::Value>
   imagePositions(mlir::Location at, size_t insert, mlir::Value numbers);
+  mlir::Value behindImages(mlir::Location at, size_t insert,
+                           mlir::Value numbers);
   void collectMaps();
   void startMap(AskedMap &asked, const spec::Layer &layer);
   void fillMaps(size_t number, LayerScope &scope);

@@ -21,7 +21,8 @@ static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// How many rows earlier steps have inserted is a size that the session says.
+/// How many rows earlier steps have inserted is a size that the session says,
+/// or a number for each sequence.
 static std::string nameOfBefore(const std::string &symbol) {
   return symbol + ".before";
 }
@@ -35,6 +36,11 @@ static Value asRows(OpBuilder &builder, Location at, Value vectors) {
       {ShapedType::kDynamic, type.getShape().back()}, type.getElementType());
   return tensor::CollapseShapeOp::create(
       builder, at, flat, vectors, ArrayRef<ReassociationIndices>{{0, 1}, {2}});
+}
+
+/// How many positions an image takes less than it has tokens.
+static int64_t savedBy(const spec::Insert &op) {
+  return op.grid[0] * op.grid[1] - std::max(op.grid[0], op.grid[1]);
 }
 
 /// What the layer inserts; null after an error.
@@ -74,6 +80,24 @@ void EntryImporter::addInsertedRows() {
     Location at = loc(layer.location);
     std::string rows = stream->symbols[n] + ".rows";
     const auto &op = std::get<spec::Insert>(layer.op);
+    if (kind == EntryKind::DecodeBatch) {
+      auto ids = llvm::find_if(arguments, [&](const Argument &argument) {
+        return argument.name == stream->root;
+      });
+      if (!op.grid.empty() && ids != arguments.end())
+        arguments.push_back({nameOfBefore(stream->symbols[n]),
+                             "input",
+                             "",
+                             RankedTensorType::get({ShapedType::kDynamic},
+                                                   builder.getI64Type()),
+                             {ids->shape[0]},
+                             std::nullopt,
+                             at,
+                             std::nullopt,
+                             0,
+                             op.id});
+      continue;
+    }
     const std::vector<spec::Dim> &shape = shared.shapes[op.source];
     SmallVector<int64_t> sizes(shape.size(), ShapedType::kDynamic);
     sizes.back() = layer.width;
@@ -100,6 +124,9 @@ LogicalResult EntryImporter::importInsert(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   const auto &op = std::get<spec::Insert>(layer.op);
   Location at = loc(layer.location);
+  // Sequences that are decoded together have read all their rows.
+  if (kind == EntryKind::DecodeBatch)
+    return success();
   auto found = inputs.find(stream->root);
   if (found == inputs.end() || typeOf(found->second.value).getRank() != 2 ||
       typeOf(state.value).getRank() != 3) {
@@ -181,6 +208,34 @@ LogicalResult EntryImporter::importInsert(size_t number) {
   return success();
 }
 
+/// The position of tokens behind all images of their sequence.
+Value EntryImporter::behindImages(Location at, size_t insert, Value numbers) {
+  const auto &op = std::get<spec::Insert>(stream->spec.layers[insert].op);
+  Value taken = inputs[nameOfBefore(stream->symbols[insert])].value;
+  AffineMap all = builder.getMultiDimIdentityMap(2);
+  AffineMap row = AffineMap::get(2, 0, builder.getAffineDimExpr(0));
+  Value empty = tensor::EmptyOp::create(
+      builder, at, tensor::getMixedSizes(builder, at, numbers),
+      builder.getI64Type());
+  return linalg::GenericOp::create(
+             builder, at, numbers.getType(), ValueRange{numbers, taken}, empty,
+             ArrayRef<AffineMap>{all, row, all},
+             SmallVector<utils::IteratorType>(2, utils::IteratorType::parallel),
+             [&](OpBuilder &b, Location at, ValueRange args) {
+               auto number = [&](int64_t x) -> Value {
+                 return arith::ConstantIntOp::create(b, at, x, 64);
+               };
+               Value images = arith::DivSIOp::create(
+                   b, at, args[1], number(op.grid[0] * op.grid[1]));
+               Value saved =
+                   arith::MulIOp::create(b, at, images, number(savedBy(op)));
+               linalg::YieldOp::create(
+                   b, at,
+                   arith::SubIOp::create(b, at, args[0], saved).getResult());
+             })
+      .getResult(0);
+}
+
 /// Three positions of each token, [batch, tokens] each: where `numbers` has it
 /// less what images before it are long, and its row and column where it is of
 /// an image (`spec::RopeSections`). Steps know how many such tokens were before
@@ -193,6 +248,8 @@ SmallVector<Value> EntryImporter::imagePositions(Location at, size_t insert,
   const int64_t dynamic = ShapedType::kDynamic;
   auto type = RankedTensorType::get({dynamic, dynamic}, builder.getI64Type());
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, at, ids);
+  if (kind == EntryKind::DecodeBatch)
+    return SmallVector<Value>(3, behindImages(at, insert, numbers));
   auto each =
       [&](ValueRange operands,
           llvm::function_ref<Value(OpBuilder &, Location, ValueRange)> element)
@@ -270,8 +327,8 @@ SmallVector<Value> EntryImporter::imagePositions(Location at, size_t insert,
           Value size = number(rows * columns);
           Value images = arith::DivSIOp::create(b, at, earlier, size);
           Value place = arith::RemSIOp::create(b, at, earlier, size);
-          Value saved = arith::MulIOp::create(
-              b, at, images, number(rows * columns - std::max(rows, columns)));
+          Value saved =
+              arith::MulIOp::create(b, at, images, number(savedBy(op)));
           Value start = sub(args[0], saved);
           Value here = sub(start, place);
           Value by = number(columns);

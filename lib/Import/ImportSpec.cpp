@@ -226,9 +226,17 @@ std::string attune::whyDecodesAlone(const spec::Model &model) {
     return "it does not generate";
   if (model.codes)
     return "it writes several codes at a time";
-  if (model.streams.size() > 1)
+  // Of what a model sees, the cache has all that steps need.
+  const spec::Stream &stream = model.streams.back();
+  auto inserts = [](const spec::Layer &layer) {
+    return std::holds_alternative<spec::Insert>(layer.op);
+  };
+  auto crosses = [](const spec::Layer &layer) {
+    return getCrossAttention(layer) != nullptr;
+  };
+  if (model.streams.size() > 1 && (llvm::none_of(stream.layers, inserts) ||
+                                   llvm::any_of(stream.layers, crosses)))
     return "it has an encoder, whose results differ from text to text";
-  const spec::Stream &stream = model.streams.front();
   for (const spec::Layer &layer : stream.layers)
     if (const auto *positions = std::get_if<spec::Positions>(&layer.op))
       if (positions->count != spec::PositionCount::Input)

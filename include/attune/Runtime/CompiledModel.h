@@ -23,6 +23,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -447,6 +448,9 @@ private:
   bool bindNothingSeen(Invocation &call, const ArgInfo &arg, int64_t &before,
                        Error &error);
   void noteInserted(const int64_t *ids, int64_t count);
+  void forgetTakenBack();
+  /// All vectors that the text sees; nothing while later tokens take some.
+  std::optional<int64_t> vectorsRead();
   /// A cache is [layers, rows, bytes of one]. What one row has of all layers is
   /// so many planes of positions, or one plane without any: a state.
   struct Cache {

@@ -206,12 +206,36 @@ bool SessionGroup::bindRings(const std::vector<unsigned> &members,
   return true;
 }
 
+/// Tells the step how many vectors of pictures each of its sequences has read:
+/// `taken`, by row.
+bool SessionGroup::bindTaken(Error &error) {
+  for (const ArgInfo &arg : together->entry().args) {
+    if (arg.kind != ArgKind::Input || arg.inserted < 0)
+      continue;
+    InputTensor tensor;
+    tensor.name = arg.name;
+    tensor.dtype = DType::I64;
+    tensor.shape = {static_cast<int64_t>(takenOfRows.size())};
+    tensor.data = takenOfRows.data();
+    if (!together->bindInput(tensor, error))
+      return false;
+  }
+  return true;
+}
+
 bool SessionGroup::step(const std::vector<unsigned> &members,
                         const std::vector<int64_t> &ids, Error &error) {
-  if (members.size() == 1)
-    return sessions[members[0]]->step(ids.data(), 1, error);
-  if (!together || members.empty())
+  if (!together && members.size() != 1)
     return error.set(ExitInternalError, "these sequences cannot take a step");
+  // A step of one sequence reads pictures that are left.
+  bool alone = members.size() == 1;
+  for (unsigned number : members)
+    alone |= !sessions[number]->vectorsRead();
+  for (size_t i = 0; alone && i < members.size(); ++i)
+    if (!sessions[members[i]]->step(&ids[i], 1, error))
+      return false;
+  if (alone)
+    return true;
   for (unsigned number : members) {
     if (lengthOf(number) >= capacity)
       return error.set(ExitInternalError, "a sequence has no room for a step");
@@ -224,11 +248,13 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
   int64_t vocabulary = sessions[members[0]]->vocabulary(), longest = 0;
   idsOfRows.resize(members.size());
   lengthsOfRows.resize(members.size());
+  takenOfRows.resize(members.size());
   std::vector<int64_t> adapters(members.size());
   for (size_t i = 0; i < members.size(); ++i) {
     unsigned row = rowOf[members[i]];
     idsOfRows[row] = ids[i];
     lengthsOfRows[row] = lengthOf(members[i]);
+    takenOfRows[row] = *sessions[members[i]]->vectorsRead();
     adapters[row] = sessions[members[i]]->adapter();
     longest = std::max(longest, lengthsOfRows[row]);
   }
@@ -245,6 +271,7 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
   tensor.data = idsOfRows.data();
   if (!together->bindInput(tensor, error) ||
       !together->bindLengths(lengthsOfRows.data(), error) ||
+      !bindTaken(error) ||
       !Session::bindAdapters(*together, std::move(adapters), adapterOfRows,
                              error))
     return false;
@@ -267,6 +294,7 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
     Session &session = *sessions[number];
     if (!session.setLogits(logits.data() + rowOf[number] * rowBytes, error))
       return false;
+    session.noteInserted(&idsOfRows[rowOf[number]], 1);
     ++session.past;
   }
   return true;

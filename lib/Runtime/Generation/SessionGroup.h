@@ -68,6 +68,7 @@ private:
   bool swapRows(unsigned row, unsigned other, Error &error);
   bool bringToFront(const std::vector<unsigned> &members, Error &error);
   bool bindRings(const std::vector<unsigned> &members, Error &error);
+  bool bindTaken(Error &error);
   int64_t lengthOf(unsigned number) const {
     return sessions[number] ? sessions[number]->length() : 0;
   }
@@ -79,7 +80,7 @@ private:
   std::vector<Cache> caches;
   /// The row of each session in the caches, and the session of each row.
   std::vector<unsigned> rowOf, sessionAt;
-  std::vector<int64_t> idsOfRows, lengthsOfRows, adapterOfRows;
+  std::vector<int64_t> idsOfRows, lengthsOfRows, takenOfRows, adapterOfRows;
   std::vector<std::vector<int64_t>> heldOfRows; ///< of each ring
   Buffer logits;
 };

@@ -119,10 +119,7 @@ bool Session::see(const std::vector<PicturePtr> &pictures, Error &error) {
 bool Session::bindInserted(Invocation &call, Error &error) {
   if (!inserted)
     return true;
-  insertedAt.erase(
-      std::remove_if(insertedAt.begin(), insertedAt.end(),
-                     [&](int64_t position) { return position >= past; }),
-      insertedAt.end());
+  forgetTakenBack();
   for (const ArgInfo &arg : call.entry().args) {
     if (arg.kind != ArgKind::Input || arg.inserted < 0)
       continue;
@@ -158,6 +155,27 @@ bool Session::bindNothingSeen(Invocation &call, const ArgInfo &arg,
     noVector.resize(numbers);
   input.data = noVector.data();
   return call.bindInput(input, error);
+}
+
+void Session::forgetTakenBack() {
+  insertedAt.erase(
+      std::remove_if(insertedAt.begin(), insertedAt.end(),
+                     [&](int64_t position) { return position >= past; }),
+      insertedAt.end());
+}
+
+std::optional<int64_t> Session::vectorsRead() {
+  forgetTakenBack();
+  int64_t all = 0;
+  for (const Memory &vectors : memory)
+    if (inserted && encoded && vectors.name == inserted->name) {
+      all = 1;
+      for (size_t d = 0; d + 1 < vectors.shape.size(); ++d)
+        all *= vectors.shape[d];
+    }
+  if (static_cast<int64_t>(insertedAt.size()) < all)
+    return std::nullopt;
+  return all;
 }
 
 void Session::noteInserted(const int64_t *ids, int64_t count) {
