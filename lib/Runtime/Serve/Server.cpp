@@ -401,7 +401,7 @@ std::string Server::formatModel(const std::string &id) const {
     parent = ",\"parent\":";
     appendJsonString(parent, model.info->name);
   }
-  // As OpenRouter and llama.cpp's server say that a model sees.
+  // As OpenRouter lists models that see.
   Error ignored;
   const char *input =
       canSee(*model.info, ignored) ? "[\"text\",\"image\"]" : "[\"text\"]";

@@ -60,7 +60,7 @@ def shown():
     with serving.Server([sys.argv[2]], "--slots=1") as server, browser.Browser(
             sys.argv[1], "profile",
             f"http://{server.host}:{server.port}/") as page:
-        page.wait_for("model && !byId('choose').hidden")
+        page.wait_for("document.querySelector('#choose')?.hidden === false")
         page.evaluate("byId('most').value = 6")
         root = page.call("DOM.getDocument")["root"]["nodeId"]
         node = page.call("DOM.querySelector", nodeId=root,
