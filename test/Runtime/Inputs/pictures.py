@@ -170,6 +170,8 @@ def together():
         parts = [picture(one) for one in name] + [text(QUESTION)]
         got.append((name, said(ask(parts))[0]))
     names = ["a", "b", "", "ab", "b", "a", "", "ab"] * 2
+    counts = ["attune_new_tokens_total", "attune_decode_steps_total"]
+    before = [server.metric(name) for name in counts]
     threads = [threading.Thread(target=run, args=[name]) for name in names]
     for thread in threads:
         thread.start()
@@ -178,6 +180,9 @@ def together():
     assert len(got) == len(names)
     for name, answer in got:
         assert answer == wanted[name], (name, answer, wanted[name])
+    made, steps = (server.metric(name) - was
+                   for name, was in zip(counts, before))
+    assert steps < made, (made, steps)  # some give a token to several texts
 
 
 def refuse(content, *texts, role="user", code=None):
