@@ -49,3 +49,13 @@ LogicalResult attune::reifyAs(OpBuilder &builder, Location loc, Value result,
     sources.push_back({like, dim});
   return reifySizes(builder, loc, result, sources, shapes);
 }
+
+SmallVector<int64_t> attune::longestSizes(FunctionOpInterface function,
+                                          unsigned argument) {
+  Attribute most = function.getArgAttr(argument, "attune.longest");
+  if (auto second = dyn_cast_or_null<IntegerAttr>(most))
+    return {0, second.getInt()};
+  if (auto sizes = dyn_cast_or_null<DenseI64ArrayAttr>(most))
+    return SmallVector<int64_t>(sizes.asArrayRef());
+  return {};
+}

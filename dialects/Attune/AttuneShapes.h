@@ -10,6 +10,8 @@
 
 #include "Attune/AttuneDialect.h"
 
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
 namespace attune {
 
 /// Where one result dimension comes from: dimension `dim` of `source`, or a
@@ -34,6 +36,12 @@ mlir::LogicalResult reifySizes(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::LogicalResult reifyAs(mlir::OpBuilder &builder, mlir::Location loc,
                             mlir::Value result, mlir::Value like,
                             mlir::ReifiedRankedShapedTypeDims &shapes);
+
+/// The largest sizes that an argument may have (`attune.longest`): 0, and what
+/// stands behind the last number, for any. Attune 1.0 wrote one number alone,
+/// that of the second size.
+llvm::SmallVector<int64_t> longestSizes(mlir::FunctionOpInterface function,
+                                        unsigned argument);
 
 } // namespace attune
 

@@ -10,6 +10,8 @@
 #include "Interpreter/CachedRows.h"
 #include "Noise.h"
 
+#include "Attune/AttuneShapes.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -118,9 +120,8 @@ int64_t Maker::sizeOf(unsigned number, unsigned dim, unsigned rank) {
     if (auto name = dyn_cast<StringAttr>(names[dim])) {
       // A second length is longer than the first.
       int64_t length = check.length + int64_t(known.size() > 3 ? 2 : 0);
-      auto most =
-          func.getArgAttrOfType<DenseI64ArrayAttr>(number, "attune.longest");
-      if (most && most[dim])
+      SmallVector<int64_t> most = longestSizes(func, number);
+      if (dim < most.size() && most[dim] > 0)
         length = std::min(length, most[dim]);
       // What rings hold begins at the first position, as all caches do.
       if (name.getValue().starts_with("capacity"))

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attune/AttuneShapes.h"
 #include "attune/Target/CPU/CPUBackend.h"
 #include "attune/Weights/WeightLayout.h"
 
@@ -82,9 +83,8 @@ static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
     if (auto value = entry.getArgAttrOfType<IntegerAttr>(
             number, (Twine("attune.") + key).str()))
       object[key] = value.getInt();
-  if (auto most =
-          entry.getArgAttrOfType<DenseI64ArrayAttr>(number, "attune.longest"))
-    object["longest"] = llvm::json::Array(most.asArrayRef());
+  if (SmallVector<int64_t> most = longestSizes(entry, number); !most.empty())
+    object["longest"] = llvm::json::Array(most);
   if (auto value = entry.getArgAttrOfType<StringAttr>(number, "attune.default"))
     object["default"] = value.getValue();
   if (entry.getArgAttr(number, "attune.of_rank"))
