@@ -92,7 +92,11 @@ FailureOr<WeightLayout> layoutWeights(ModuleOp module) {
              << weight.getTensorType()
              << " makes the weights larger than any file";
     layout.places.insert({weight.getSymName(), place});
-    weight->print(description, OpPrintingFlags().useLocalScope());
+    // A copy outside the module: printing an op inside it would verify and number
+    // the whole module for each weight.
+    OwningOpRef<WeightOp> alone = weight.clone();
+    (*alone)->print(description,
+                    OpPrintingFlags().useLocalScope().assumeVerified());
     description << '\n';
   }
   layout.totalBytes = layout.sharedBytes;
