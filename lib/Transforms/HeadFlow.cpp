@@ -315,7 +315,7 @@ RMSNormOp HeadFlow::normOf(LinearOp linear) {
 }
 
 FailureOr<SmallVector<SplitHeadsOp>> HeadFlow::splitsOf(LinearOp linear) {
-  if (linear.getResidual() || linear.getGated())
+  if (linear.getGated() || (linear.getResidual() && !cutsAround()))
     return refuse(linear);
   SmallVector<SplitHeadsOp> splits;
   RMSNormOp norm = normOf(linear);

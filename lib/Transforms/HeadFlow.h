@@ -50,7 +50,8 @@ protected:
   /// Whether more than projections and attention may have other heads: what
   /// heads gave may be multiplied by gates, of which a projection then gives
   /// fewer, or come from the memories of a delta rule; a head may have channels
-  /// put together, and a matrix of its own.
+  /// put together, and a matrix of its own; a projection may be a sum of
+  /// several products.
   virtual bool cutsAround() const { return false; }
 
   /// Notes that `value` has other heads now.

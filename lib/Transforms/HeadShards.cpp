@@ -122,6 +122,41 @@ LogicalResult HeadShards::sliceHeads(OpOperand &operand, int64_t dim,
   return success();
 }
 
+/// Whether one reader has what is made of products, column by column.
+static bool isOfProducts(Value value) {
+  Operation *op = value.getDefiningOp();
+  // Sizes of a batch are asked of anything that has it.
+  auto read = [](Operation *user) { return !isa<tensor::DimOp>(user); };
+  if (!op || llvm::count_if(value.getUsers(), read) != 1)
+    return false;
+  if (auto linear = dyn_cast<LinearOp>(op)) {
+    Value below = linear.getResidual();
+    return !linear.getGated() &&
+           (!below || (below.getDefiningOp<LinearOp>() && isOfProducts(below)));
+  }
+  return isa<ActivationOp, arith::MulFOp>(op) &&
+         llvm::all_of(op->getOperands(), isOfProducts);
+}
+
+LogicalResult HeadShards::cutProduct(LinearOp linear,
+                                     ArrayRef<WeightShards::Range> ranges) {
+  Value below = linear.getResidual();
+  auto more = below ? below.getDefiningOp<LinearOp>() : LinearOp();
+  if (linear.getGated() || (below && !(more && isOfProducts(below))))
+    return refuse(linear);
+  if (failed(weights.cutRows(linear.getWeight(), ranges)) ||
+      (linear.getBias() && failed(weights.cutRows(linear.getBias(), ranges))))
+    return failure();
+  auto type = cast<RankedTensorType>(linear.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape.back() = 0;
+  for (const WeightShards::Range &range : ranges)
+    shape.back() +=
+        Shares{range.units, ranks / range.repeat}.most() * range.width;
+  linear.getResult().setType(type.clone(shape));
+  return more ? cutProduct(more, ranges) : success();
+}
+
 /// Queries, keys and values by rows, each in the order of its heads. All ranks
 /// have those that are not marked.
 LogicalResult HeadShards::cutProjection(LinearOp linear) {
@@ -147,16 +182,11 @@ LogicalResult HeadShards::cutProjection(LinearOp linear) {
     split.setOffset(local);
     local += share * width;
   }
-  auto type = cast<RankedTensorType>(linear.getType());
-  if (next != type.getDimSize(2))
+  if (next != cast<RankedTensorType>(linear.getType()).getDimSize(2))
     return refuse(linear);
-  if (failed(weights.cutRows(linear.getWeight(), ranges)) ||
-      (linear.getBias() && failed(weights.cutRows(linear.getBias(), ranges))))
-    return failure();
   RMSNormOp norm = normOf(linear);
-  SmallVector<int64_t> shape(type.getShape());
-  shape.back() = local;
-  linear.getResult().setType(type.clone(shape));
+  if (failed(cutProduct(linear, ranges)))
+    return failure();
   return norm ? cutNorm(norm, next, ranges) : success();
 }
 
@@ -221,11 +251,15 @@ static void limitHeads(ModuleOp module) {
   });
 }
 
+/// Whether a sum over ranks of what this computes is what it would compute.
+static bool canSum(LinearOp linear) {
+  return !linear.getGated() && linear.getActivation() == Activation::Identity &&
+         !linear.getRmsEps();
+}
+
 /// The projection of merged heads by columns, then a sum over all ranks.
 LogicalResult HeadShards::cutOutput(LinearOp linear) {
-  auto activation = linear.getActivation();
-  if (linear.getGated() || activation != Activation::Identity ||
-      linear.getRmsEps())
+  if (!canSum(linear))
     return refuse(linear);
   unsigned kind = marked.lookup(linear.getInput());
   int64_t width = wholeHeads.lookup(linear.getInput()) / headsOf(kind);
@@ -256,14 +290,30 @@ LogicalResult HeadShards::cutOutput(LinearOp linear) {
 }
 
 LogicalResult HeadShards::cutGate(LinearOp linear) {
-  if (linear.getResidual() || linear.getGated())
-    return refuse(linear);
   unsigned kind = marked.lookup(linear.getResult());
   int64_t width = wholeHeads.lookup(linear.getResult()) / headsOf(kind);
-  WeightShards::Range rows = rangeOf(kind, width);
-  return success(succeeded(weights.cutRows(linear.getWeight(), {rows})) &&
-                 (!linear.getBias() ||
-                  succeeded(weights.cutRows(linear.getBias(), {rows}))));
+  return cutProduct(linear, rangeOf(kind, width));
+}
+
+LogicalResult HeadShards::markHidden() {
+  SmallVector<LinearOp> layers;
+  module.walk([&](LinearOp linear) {
+    Value hidden = linear.getInput();
+    if (hidden.getDefiningOp<arith::MulFOp>() && isOfProducts(hidden) &&
+        canSum(linear))
+      layers.push_back(linear);
+  });
+  for (LinearOp layer : layers) {
+    auto type = cast<RankedTensorType>(layer.getInput().getType());
+    FailureOr<WeightShards::Range> columns =
+        weights.hiddenColumns(layer, type.getShape().back());
+    if (failed(columns))
+      return failure();
+    FailureOr<unsigned> kind = kindOf(layer, {columns->units, columns->units});
+    if (failed(kind) || failed(mark(layer.getInput(), *kind)))
+      return failure();
+  }
+  return success();
 }
 
 /// Marks the queries of all attention; the rest follows.
@@ -348,7 +398,7 @@ LogicalResult HeadShards::run() {
     return succeeded(kind) ? mark(rule.getResult(), *kind) : failure();
   });
   if (rules.wasInterrupted() || failed(states.follow()) ||
-      failed(markAttention()))
+      failed(markHidden()) || failed(markAttention()))
     return failure();
   for (Operation *op : perHead)
     if (failed(slicePerHead(op)))

@@ -46,9 +46,14 @@ private:
                               int64_t begin = 0) const;
   int64_t shareOfHeads(unsigned kind) const;
   mlir::LogicalResult markAttention();
+  /// Marks the hidden columns of gated layers that are made of products.
+  mlir::LogicalResult markHidden();
   mlir::LogicalResult slicePerHead(mlir::Operation *op);
   void noteOwn();
   mlir::LogicalResult cutProjection(LinearOp linear);
+  /// Cuts by rows. A product that the result is added to is cut alike.
+  mlir::LogicalResult cutProduct(LinearOp linear,
+                                 llvm::ArrayRef<WeightShards::Range> ranges);
   mlir::LogicalResult cutNorm(RMSNormOp norm, int64_t columns,
                               llvm::ArrayRef<WeightShards::Range> ranges);
   mlir::LogicalResult cutOutput(LinearOp linear);

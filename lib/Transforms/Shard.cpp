@@ -19,17 +19,11 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/MathExtras.h"
 
-#include <numeric>
-
 using namespace mlir;
 
 namespace attune {
 #define GEN_PASS_DEF_SHARD
 #include "attune/Transforms/Passes.h.inc"
-
-/// Columns of a hidden layer that ranks leave together where they can: a group
-/// of what is kept in few bits.
-static constexpr int64_t kBlockColumns = 32;
 
 namespace {
 /// An uninitialised tensor as large as `like`, with `type`'s known sizes.
@@ -216,23 +210,15 @@ struct Shard final : impl::ShardBase<Shard> {
                          WeightShards &weights) {
     auto type = cast<RankedTensorType>(up.getType());
     int64_t rows = type.getDimSize(type.getRank() - 2), width = rows / halves;
-    if (width < tp)
-      return ffn.emitError("a feed-forward layer of width ")
-             << width << " cannot be shared by " << tp.getValue()
-             << " ranks, of which some would have none; --mesh=tp=N takes an "
-                "N of at most as many";
-    // Where parts are not equal, they at least are whole blocks of columns.
-    int64_t block = width % tp == 0 ? width / tp : width;
-    block = std::gcd(block, kBlockColumns);
-    if (width / block < tp)
-      block = 1;
+    FailureOr<WeightShards::Range> columns = weights.hiddenColumns(ffn, width);
+    if (failed(columns))
+      return failure();
     std::vector<WeightShards::Range> ranges;
     for (int64_t half = 0; half < halves; ++half)
-      ranges.push_back({half * width, width / block, block});
-    WeightShards::Range columns = {0, width / block, block};
+      ranges.push_back({half * width, columns->units, columns->width});
     if (failed(weights.cutRows(up, ranges)) ||
         (upBias && failed(weights.cutRows(upBias, ranges))) ||
-        failed(weights.cutColumns(ffn.getDown(), columns)))
+        failed(weights.cutColumns(ffn.getDown(), *columns)))
       return failure();
     if (Value bias = ffn.getDownBias())
       if (failed(weights.keepOnFirst(bias)))

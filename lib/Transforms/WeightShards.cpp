@@ -7,9 +7,30 @@
 
 #include "WeightShards.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace attune {
+
+/// Columns of a hidden layer that ranks leave together where they can: a group
+/// of what is kept in few bits.
+static constexpr int64_t kBlockColumns = 32;
+
+FailureOr<WeightShards::Range>
+WeightShards::hiddenColumns(Operation *layer, int64_t width) const {
+  if (width < ranks)
+    return layer->emitError("a feed-forward layer of width ")
+           << width << " cannot be shared by " << ranks
+           << " ranks, of which some would have none; --mesh=tp=N takes an "
+              "N of at most as many";
+  // Where parts are not equal, they at least are whole blocks of columns.
+  int64_t block = width % ranks == 0 ? width / ranks : width;
+  block = std::gcd(block, kBlockColumns);
+  if (width / block < ranks)
+    block = 1;
+  return Range{0, width / block, block};
+}
 
 WeightOp WeightShards::weightOf(Value value) {
   auto get = value.getDefiningOp<WeightGetOp>();

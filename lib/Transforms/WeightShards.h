@@ -40,6 +40,9 @@ public:
   };
 
   int64_t getRanks() const { return ranks; }
+  /// How ranks share the hidden columns of a layer.
+  mlir::FailureOr<Range> hiddenColumns(mlir::Operation *layer,
+                                       int64_t width) const;
   /// The value comes from a weight, perhaps in parts; each rank gets its share
   /// of the ranges, one below the other. Where units do not divide some ranks
   /// have one that is another's, too.

@@ -80,3 +80,17 @@ func.func @two_keys(%x: tensor<?x?x16xf32>) -> tensor<?x4x?x?xf32> {
   %s = attune.similarity %q, %k scale 1.0 : tensor<?x4x?x4xf32>, tensor<?x2x?x4xf32> -> tensor<?x4x?x?xf32>
   return %s : tensor<?x4x?x?xf32>
 }
+
+// -----
+
+// Heads made of a product on top of something that all ranks have.
+attune.weight @qk : tensor<32x16xf32> from [#attune.source<"qk">]
+func.func @stream(%x: tensor<?x?x16xf32>, %y: tensor<?x?x32xf32>) -> tensor<?x4x?x?xf32> {
+  %w = attune.weight_get @qk : tensor<32x16xf32>
+  // expected-error @+1 {{'attune.linear' cannot be cut by heads among ranks}}
+  %z = attune.linear %x, %w residual %y : tensor<?x?x32xf32> : tensor<?x?x16xf32>, tensor<32x16xf32> -> tensor<?x?x32xf32>
+  %q = attune.split_heads %z : tensor<?x?x32xf32> -> tensor<?x4x?x4xf32>
+  %k = attune.split_heads %z at 16 : tensor<?x?x32xf32> -> tensor<?x4x?x4xf32>
+  %s = attune.similarity %q, %k scale 1.0 : tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32> -> tensor<?x4x?x?xf32>
+  return %s : tensor<?x4x?x?xf32>
+}
