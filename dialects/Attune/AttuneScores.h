@@ -10,6 +10,8 @@
 
 #include "Attune/AttuneDialect.h"
 
+#include "mlir/IR/PatternMatch.h"
+
 #include <optional>
 #include <type_traits>
 
@@ -69,6 +71,11 @@ struct ScoreModifiers {
     return addsNothing() && !mask && !lengths && !blocks && !hidesByDistance();
   }
 };
+
+/// Replaces attention with the ladder that a textbook writes, which keeps all
+/// scores in memory: `similarity`, `mask_scores` if there is something to mask
+/// or add, `softmax`, `weighted_sum`, and `log_sum_exp` for a second result.
+void replaceWithLadder(mlir::RewriterBase &rewriter, AttentionOp op);
 
 } // namespace attune
 

@@ -158,9 +158,6 @@ static void expandTiles(OpPassManager &pm, const TargetDescription &target) {
   online.nearBytes = target.getNearBytes();
   online.unrolled = target.getUnrolled();
   pm.addNestedPass<func::FuncOp>(createConvertAttuneOnlineToVector(online));
-  // Products of a GPU have blocks of threads instead.
-  if (target.tilesInParallel())
-    return;
   ConvertAttuneProductToVectorOptions product;
   product.fetchSteps = target.getFetchSteps();
   product.streamBytes = target.streamBytes;
@@ -202,11 +199,6 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
     blocks.explainFusion = options.explainFusion;
     pm.addNestedPass<func::FuncOp>(
         createConvertAttuneAttentionToOnline(blocks));
-    // A GPU's threads have tiles of their own: vectors before there is memory.
-    if (target.tilesInParallel()) {
-      pm.addNestedPass<func::FuncOp>(createPrefetchTiles());
-      expandTiles(pm, target);
-    }
   }
   if (options.fusion == FusionMode::Off || target.tilesInParallel())
     pm.addPass(createConvertAttuneIndexToLinalg());

@@ -32,10 +32,12 @@ func.func @in_blocks(%q: tensor<1x8x?x64xbf16>, %m: tensor<1x8x?x?xi1>) -> tenso
   return %r : tensor<1x8x?x64xbf16>
 }
 
-// The rest becomes loops, and a remark says why.
+// The rest becomes the ladder, and a remark says why.
 // CHECK-LABEL: func.func @two_types(
 // CHECK-NOT:     attune.attention_into
-// CHECK:         attune.online_attention
+// CHECK:         attune.similarity
+// CHECK:         attune.softmax
+// CHECK:         attune.weighted_sum
 // WHY: [[#@LINE+2]]:{{[0-9]+}}: remark: [Missed] {{.+}}not on tensor cores, because queries, keys and values are of more than one type
 func.func @two_types(%q: tensor<1x8x?x64xf32>, %k: tensor<1x8x?x64xbf16>) -> tensor<1x8x?x64xf32> {
   %r = attune.attention %q, %k, %k scale 0.125 : tensor<1x8x?x64xf32>, tensor<1x8x?x64xbf16>, tensor<1x8x?x64xbf16> -> tensor<1x8x?x64xf32>

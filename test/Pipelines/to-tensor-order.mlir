@@ -14,11 +14,11 @@
 // CHECK: canonicalize
 // CHECK: cse
 
-// A GPU's threads have no memory of tiles: vectors at once.
+// On a GPU, attention is one op or the ladder, and so no tiles of online states.
 // RUN: attune-opt %s --attune-to-tensor=gpu=sm_80 --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=DEVICE
-// DEVICE: attune-prefetch-tiles
-// DEVICE: convert-attune-online-to-vector
-// DEVICE-NOT: convert-attune-product-to-vector
+// DEVICE: convert-attune-attention-to-online{{.+}}cooperative=true
+// DEVICE-NOT: attune-prefetch-tiles
+// DEVICE-NOT: convert-attune-{{online|product}}-to-vector
 // DEVICE: convert-attune-index-to-linalg
 // DEVICE: convert-attune-ladder-to-linalg
 

@@ -473,7 +473,8 @@ def ConvertAttuneAttentionToOnline
     keys in a parallel loop of their own, whose states are merged in order. With
     `explain-fusion` a remark has the figures.
     With `cooperative`, attention that tensor cores can take stays one op,
-    attune.attention_into; a remark says so, and why other attention does not.
+    attune.attention_into; other attention becomes the ladder, whose scores are
+    in memory, and a remark says why.
     Keeps: the order of every sum, whatever the number of threads; memory is
     linear in the lengths.
 

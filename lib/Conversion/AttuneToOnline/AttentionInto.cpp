@@ -111,8 +111,11 @@ struct KeepAttention final : OpRewritePattern<AttentionOp> {
       remark::missed(op.getLoc(), tilingRemark(op, "attention"))
           << "not on tensor cores, because " + why.str();
       if (explain)
-        emitRemark(op.getLoc()) << "not on tensor cores: " << why;
-      return rewriter.notifyMatchFailure(op, why);
+        emitRemark(op.getLoc()) << "not on tensor cores, and with every score "
+                                   "in memory, because "
+                                << why;
+      replaceWithLadder(rewriter, op);
+      return success();
     }
     auto choice =
         scheduleAttention(attentionNumbers(op), shapeOf(op, warpgroups));
@@ -195,10 +198,10 @@ LogicalResult checkAttentionTiles(Operation *root, bool warpgroups) {
     if (!attentionNumbers(op).any())
       return WalkResult::advance();
     if (StringRef why = refusal(op); !why.empty()) {
-      // It becomes loops, which have blocks but no ring.
-      if (!op->hasAttr(kStages))
-        return WalkResult::advance();
-      op.emitError("'") << kStages
+      StringRef number = op->hasAttr(kStages)       ? kStages
+                         : op->hasAttr(kQueryBlock) ? kQueryBlock
+                                                    : kKeyBlock;
+      op.emitError("'") << number
                         << "' is a number of kernels on tensor cores, which do "
                            "not take this attention: "
                         << why;

@@ -25,7 +25,8 @@ bool readsCache(AttentionOp op);
 /// chip has these.
 mlir::LogicalResult checkAttentionTiles(mlir::Operation *root, bool warpgroups);
 
-/// Attention that tensor cores can take becomes attune.attention_into.
+/// Attention that tensor cores can take becomes attune.attention_into, and
+/// other attention the ladder, whose scores are in memory.
 void populateAttentionIntoPatterns(mlir::RewritePatternSet &patterns,
                                    bool warpgroups, bool explain);
 

@@ -144,12 +144,9 @@ public:
         << remark::metric("Keys", plan.keys);
   }
 
-  /// Says how the attention is computed and, on a CPU, why so.
-  void explain(bool why) {
-    InFlightDiagnostic text = emitRemark(op.getLoc());
-    text << plan.explain(sizes);
-    if (why)
-      text << "; " << plan.reason();
+  /// Says how the attention is computed and why so.
+  void explain() {
+    emitRemark(op.getLoc()) << plan.explain(sizes) << "; " << plan.reason();
   }
 
   SmallVector<Value> run() {
@@ -488,8 +485,8 @@ private:
 
 struct TileAttention final : OpRewritePattern<AttentionOp> {
   TileAttention(MLIRContext *context, const AttentionBudget &budget,
-                bool explain, bool why)
-      : OpRewritePattern(context), budget(budget), explain(explain), why(why) {}
+                bool explain)
+      : OpRewritePattern(context), budget(budget), explain(explain) {}
 
   LogicalResult matchAndRewrite(AttentionOp op,
                                 PatternRewriter &rewriter) const override {
@@ -502,12 +499,12 @@ struct TileAttention final : OpRewritePattern<AttentionOp> {
       return rewriter.notifyMatchFailure(op, "heads and widths must be static");
     Tiling tiling(op, rewriter, budget);
     if (explain)
-      tiling.explain(why);
+      tiling.explain();
     rewriter.replaceOp(op, tiling.run());
     return success();
   }
   AttentionBudget budget;
-  bool explain, why;
+  bool explain;
 };
 
 struct ConvertAttuneAttentionToOnline final
@@ -548,10 +545,10 @@ struct ConvertAttuneAttentionToOnline final
     budget.cacheBytes = cacheBytes;
     budget.lineCycles = lineCycles;
     budget.multiplyAdds = multiplyAdds;
-    patterns.add<TileAttention>(&getContext(), budget, explainFusion,
-                                !cooperative);
     if (cooperative)
       populateAttentionIntoPatterns(patterns, warpgroups, explainFusion);
+    else
+      patterns.add<TileAttention>(&getContext(), budget, explainFusion);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     getOperation().walk([&](AttentionOp op) {
