@@ -92,8 +92,8 @@ FailureOr<WeightLayout> layoutWeights(ModuleOp module) {
              << weight.getTensorType()
              << " makes the weights larger than any file";
     layout.places.insert({weight.getSymName(), place});
-    // A copy outside the module: printing an op inside it would verify and number
-    // the whole module for each weight.
+    // A copy outside the module: printing an op inside it would verify and
+    // number the whole module for each weight.
     OwningOpRef<WeightOp> alone = weight.clone();
     (*alone)->print(description,
                     OpPrintingFlags().useLocalScope().assumeVerified());
