@@ -6,7 +6,8 @@ run by the compiler and compared with their formulas in f64.
 
   diffusion_models.py ATTUNE WORK [FLAG]...
 
-The numbers of a prediction are of the order of one; they may differ by 2e-5.
+The numbers of a prediction are of the order of one; they may differ by 2e-5, or
+by what Runner says where the model is rounded.
 """
 import array
 import json
