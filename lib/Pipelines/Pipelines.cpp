@@ -331,6 +331,7 @@ void buildLLVMPipeline(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &lowered = pm.nest<LLVM::LLVMFuncOp>();
   lowered.addPass(createReconcileUnrealizedCastsPass());
   lowered.addPass(createCanonicalizerPass());
+  lowered.addPass(createLocateCalls());
   // Operations know their places in the description: with a scope these become
   // line tables, and profilers and debuggers speak of the description.
   LLVM::DIScopeForLLVMFuncOpPassOptions scopes;

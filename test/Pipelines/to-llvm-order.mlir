@@ -15,5 +15,6 @@
 // CHECK: convert-cf-to-llvm
 // CHECK: reconcile-unrealized-casts
 // CHECK: canonicalize
+// CHECK: attune-locate-calls
 
 module {}

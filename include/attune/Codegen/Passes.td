@@ -467,4 +467,27 @@ def ApproximateMath : Pass<"attune-approximate-math"> {
                            "::mlir::x86vector::X86VectorDialect"];
 }
 
+def LocateCalls : Pass<"attune-locate-calls", "::mlir::LLVM::LLVMFuncOp"> {
+  let summary = "A place for calls that have none";
+  let description = [{
+    Needs: functions of the LLVM dialect.
+    Gives: calls of which each is in some line of a file: its own, else the
+    function's, else line 0.
+    Keeps: what is computed. Debug info asks for it: what may be inlined into a
+    function with a scope has to say where.
+
+    Before:
+
+    ```mlir
+    llvm.call @f() : () -> () loc(unknown)
+    ```
+
+    After, in a function at line 3 of a.mlir:
+
+    ```mlir
+    llvm.call @f() : () -> () loc("a.mlir":3:1)
+    ```
+  }];
+}
+
 #endif // ATTUNE_CODEGEN_PASSES
