@@ -11,6 +11,7 @@
 #include "attune/Codegen/ParallelLoops.h"
 #include "attune/Codegen/Passes.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -73,6 +74,61 @@ private:
   llvm::SetVector<Operation *> moved;
 };
 
+/// Memory as a kernel may see it: with any number of layers in a stack, and
+/// beginning anywhere. A stack of one layer is a view without an offset. Where
+/// all sizes are known they are a weight's, and tiles go by them.
+MemRefType widen(MemRefType type) {
+  SmallVector<int64_t> shape(type.getShape());
+  if (!type.hasStaticShape())
+    shape.front() = ShapedType::kDynamic;
+  MemRefLayoutAttrInterface layout = type.getLayout();
+  if (auto strided = dyn_cast<StridedLayoutAttr>(layout))
+    layout = StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic,
+                                    strided.getStrides());
+  // A stride of the first dimension does not depend on its size.
+  return MemRefType::get(shape, type.getElementType(), layout,
+                         type.getMemorySpace());
+}
+
+/// A value and the type that it can have.
+using NewType = std::pair<Value, MemRefType>;
+
+/// Collects what has another type if `value` has this one: views of it, too.
+/// False if some op would have to be another one.
+bool canBe(Value value, MemRefType type, SmallVectorImpl<NewType> &changes) {
+  auto old = cast<MemRefType>(value.getType());
+  if (old == type)
+    return true;
+  changes.emplace_back(value, type);
+  auto isMemory = [](Type type) { return isa<BaseMemRefType>(type); };
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    if (auto view = dyn_cast<memref::SubViewOp>(user))
+      return canBe(view,
+                   memref::SubViewOp::inferRankReducedResultType(
+                       view.getType().getShape(), type, view.getMixedOffsets(),
+                       view.getMixedSizes(), view.getMixedStrides()),
+                   changes);
+    // Others may read sizes, or have results of the same type.
+    return old.getShape() == type.getShape() && !isa<CallOpInterface>(user) &&
+           llvm::none_of(user->getResultTypes(), isMemory);
+  });
+}
+
+/// Gives arguments wider types where that is all there is to do, so that layers
+/// of several stacks share a kernel.
+void widenArguments(func::FuncOp func) {
+  for (BlockArgument argument : func.getArguments()) {
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    SmallVector<NewType> changes;
+    if (!type || type.getRank() == 0 || !canBe(argument, widen(type), changes))
+      continue;
+    for (auto [value, wider] : changes)
+      value.setType(wider);
+  }
+  func.setType(FunctionType::get(func.getContext(),
+                                 func.getBody().getArgumentTypes(), {}));
+}
+
 /// The name in the location of a loop.
 StringRef nameOf(Operation *loop) {
   auto named = dyn_cast<NameLoc>(loop->getLoc());
@@ -107,9 +163,13 @@ struct OutlineKernels final : impl::OutlineKernelsBase<OutlineKernels> {
     func::FuncOp func = SharedFunctions::create(loc, nameOf(loop), arguments);
     OpBuilder call(loop->getNextNode());
     fill(func, loop, captures);
+    widenArguments(func);
 
     auto [kernel, isNew] = kernels.add(func);
     numKernels += isNew;
+    for (auto [value, type] : llvm::zip(arguments, kernel.getArgumentTypes()))
+      if (value.getType() != type)
+        value = memref::CastOp::create(call, loc, type, value);
     func::CallOp::create(call, placeOfCall(loc), kernel, arguments);
     ++numCalls;
   }

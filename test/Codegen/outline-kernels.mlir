@@ -143,3 +143,47 @@ func.func @plain(%x: memref<?xf32>) -> f32 {
   %v = memref.load %x[%c0] : memref<?xf32>
   return %v : f32
 }
+
+// -----
+
+// Stacks of several numbers of layers share a kernel, and so do views that begin
+// where a stack does with those that begin elsewhere. What reads a size keeps
+// its type, and so do weights.
+// CHECK-LABEL: func.func private @stacks(
+// CHECK-SAME:    %[[A:[^:]+]]: memref<3x?x8xf32>, %[[B:[^:]+]]: memref<?x?x8xf32>, %[[W:[^:]+]]: memref<4x8xf32>
+// CHECK-DAG:     %[[CA:.+]] = memref.cast %[[A]] : memref<3x?x8xf32> to memref<?x?x8xf32>
+// CHECK:         call @layer({{.*}}%[[CA]]
+// CHECK:         call @layer({{.*}}%[[B]]
+// CHECK:         %[[V:.+]] = memref.subview
+// CHECK:         %[[CV:.+]] = memref.cast %[[V]] : memref<?x8xf32, strided<[?, 1]>> to memref<?x8xf32, strided<[?, 1], offset: ?>>
+// CHECK:         call @rows({{.*}}%[[CV]]
+// CHECK:         call @asks({{.*}}%[[A]]
+// CHECK:         call @weight({{.*}}%[[W]]
+// CHECK:       func.func private @layer({{.*}}memref<?x?x8xf32>
+// CHECK:         memref.subview %{{.+}} : memref<?x?x8xf32> to memref<?x8xf32, strided<[8, 1], offset: ?>>
+// CHECK-NOT:   @layer.2
+func.func private @stacks(%a: memref<3x?x8xf32>, %b: memref<?x?x8xf32>, %w: memref<4x8xf32>, %n: index, %i: index, %s: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  scf.forall (%t) in (%n) {
+    %v = memref.subview %a[%i, 0, 0] [1, %n, 8] [1, 1, 1] : memref<3x?x8xf32> to memref<?x8xf32, strided<[8, 1], offset: ?>>
+    memref.store %zero, %v[%t, %c0] : memref<?x8xf32, strided<[8, 1], offset: ?>>
+  } loc("layer")
+  scf.forall (%t) in (%n) {
+    %v = memref.subview %b[%i, 0, 0] [1, %n, 8] [1, 1, 1] : memref<?x?x8xf32> to memref<?x8xf32, strided<[8, 1], offset: ?>>
+    memref.store %zero, %v[%t, %c0] : memref<?x8xf32, strided<[8, 1], offset: ?>>
+  } loc("layer")
+  %v = memref.subview %s[0, 0] [%n, 8] [1, 1] : memref<?x?xf32> to memref<?x8xf32, strided<[?, 1]>>
+  scf.forall (%t) in (%n) {
+    memref.store %zero, %v[%t, %c0] : memref<?x8xf32, strided<[?, 1]>>
+  } loc("rows")
+  scf.forall (%t) in (%n) {
+    %layers = memref.dim %a, %t : memref<3x?x8xf32>
+    memref.store %zero, %a[%c0, %layers, %c0] : memref<3x?x8xf32>
+  } loc("asks")
+  scf.forall (%t) in (%n) {
+    %u = memref.subview %w[%t, 0] [1, 8] [1, 1] : memref<4x8xf32> to memref<8xf32, strided<[1], offset: ?>>
+    memref.store %zero, %u[%c0] : memref<8xf32, strided<[1], offset: ?>>
+  } loc("weight")
+  return
+}

@@ -250,6 +250,10 @@ def OutlineKernels : Pass<"attune-outline-kernels", "::mlir::ModuleOp"> {
     but in a loop around the call only what changes with it does, for the rest
     would be computed in every iteration.
 
+    Layers of several stacks share a kernel, too: where only views ask, the first
+    size of an argument with dynamic sizes is dynamic, and so is an offset; the
+    caller casts (`memref<8x?x64xf32>` to `memref<?x?x64xf32>`).
+
     ```mlir
     func.func private @block(%x: memref<?x768xf32>, %y: memref<?x768xf32>) {
       %n = memref.dim %x, %c0 : memref<?x768xf32>
