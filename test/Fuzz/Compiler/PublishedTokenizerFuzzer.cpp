@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The input is a file's name, a line end, and the file: tokenizer.model of
-// SentencePiece, tiktoken's ranks, vocab.txt, vocab.json.
+// SentencePiece, tiktoken's ranks, vocab.txt, vocab.json with, behind a zero
+// byte, the merges.txt beside it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +27,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                      : name == "tokenizer.json" ? "tokenizer.json"
                                                 : "tokenizer.model";
   fuzzing::InputFolder folder;
-  std::string path = folder.write(file, text);
+  std::string path;
+  if (name == "vocab.json") {
+    path = folder.write(file, fuzzing::takePart(text, '\0'));
+    folder.write("merges.txt", text);
+  } else {
+    path = folder.write(file, text);
+  }
   fuzzing::Collector diags;
   std::optional<std::string> json = readTokenizer(path, diags);
   FUZZ_REQUIRE(json || diags.getNumErrors() > 0);
