@@ -470,6 +470,9 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
     info.audioJson = audio.str();
   if (auto codes = module->getAttrOfType<mlir::StringAttr>("attune.codes"))
     info.codesJson = codes.str();
+  if (auto playback =
+          module->getAttrOfType<mlir::StringAttr>("attune.playback"))
+    info.playbackJson = playback.str();
   if (!source.folder.empty() && !readPooling(source.folder, info, report))
     return std::nullopt;
   info.imagesJson = source.imagesJson;

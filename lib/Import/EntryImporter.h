@@ -205,7 +205,8 @@ private:
                          mlir::Value mask, mlir::Value places);
   mlir::Value firstShown(mlir::Location at, mlir::Value counts,
                          mlir::Value places);
-  mlir::LogicalResult importInstanceNorm(size_t number);
+  mlir::LogicalResult normPlaces(size_t number, const spec::InstanceNorm &op,
+                                 const std::string &prefix = "");
   mlir::Value groupedProduct(size_t number, mlir::Value patches);
   void importSlice(const spec::Slice &op, const spec::Layer &layer);
   mlir::LogicalResult importPart(const spec::Slice &op,

@@ -118,8 +118,8 @@ LogicalResult EntryImporter::importVision(size_t number) {
   int64_t width = widthOf(state.value);
   if (std::holds_alternative<spec::Conv>(layer.op))
     return importConv(number);
-  if (std::holds_alternative<spec::InstanceNorm>(layer.op))
-    return importInstanceNorm(number);
+  if (const auto *op = std::get_if<spec::InstanceNorm>(&layer.op))
+    return normPlaces(number, *op);
   if (const auto *op = std::get_if<spec::Slice>(&layer.op)) {
     if (op->part >= 0)
       return importPart(*op, layer);

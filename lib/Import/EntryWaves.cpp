@@ -86,7 +86,7 @@ Value EntryImporter::convInput(Location at, const spec::Conv &op,
   if (stream->mask && padding[0] != 0 && !op.channelsFirst)
     input = showTokens(builder, at, input, stream->mask);
   if (op.same && !op.channelsFirst && op.kernel[0] > 1 &&
-      (op.kernel[0] % 2 == 0 || op.reflect)) {
+      (op.kernel[0] % 2 == 0 || op.reflect || op.causal)) {
     input = paddedPlaces(at, input, padding[0], op.kernel[0] - 1 - padding[0],
                          op.reflect);
     padding[0] = 0;
@@ -121,14 +121,18 @@ LogicalResult EntryImporter::importTransposed(size_t number) {
   Value batch = builder.createOrFold<tensor::DimOp>(at, rows, index(0));
   Value places = builder.createOrFold<tensor::DimOp>(at, rows, index(1));
   Value all = arith::MulIOp::create(builder, at, places, index(stride));
-  int64_t cut = kernel - stride;
-  Value ahead = index(cut - cut / 2), step = index(stride),
+  // Of a norm all places count, so that none are cut off before it.
+  int64_t cut = kernel - stride, before = op.causal ? 0 : cut - cut / 2;
+  Value ahead = index(op.norm ? 0 : before), step = index(stride),
         width = index(op.out), none = index(0);
+  Value made =
+      op.norm ? arith::AddIOp::create(builder, at, all, index(cut)).getResult()
+              : all;
   SmallVector<Value> taps;
   for (int64_t tap = 0; tap < kernel / stride; ++tap)
     taps.push_back(index(tap));
   state.value = generate(
-      at, {batch, all}, op.out, [&](OpBuilder &b, ValueRange i) -> Value {
+      at, {batch, made}, op.out, [&](OpBuilder &b, ValueRange i) -> Value {
         Value place = arith::AddIOp::create(b, at, i[1], ahead);
         Value newest = arith::DivUIOp::create(b, at, place, step);
         Value phase = arith::RemUIOp::create(b, at, place, step);
@@ -156,6 +160,11 @@ LogicalResult EntryImporter::importTransposed(size_t number) {
         }
         return sum;
       });
+  if (op.norm) {
+    if (failed(normPlaces(number, *op.norm, "norm.")))
+      return failure();
+    state.value = cutAlong(builder, at, state.value, 1, index(before), all);
+  }
   if (op.activation != spec::Activation::Identity)
     state.value = ActivationOp::create(builder, at, state.value,
                                        toActivation(op.activation));
@@ -275,9 +284,10 @@ Value EntryImporter::firstShown(Location at, Value counts, Value places) {
 
 /// The variance is the mean square of what is left without the mean, so that a
 /// mean far from zero costs no digits.
-LogicalResult EntryImporter::importInstanceNorm(size_t number) {
+LogicalResult EntryImporter::normPlaces(size_t number,
+                                        const spec::InstanceNorm &op,
+                                        const std::string &prefix) {
   const spec::Layer &layer = stream->spec.layers[number];
-  const auto &op = std::get<spec::InstanceNorm>(layer.op);
   Location at = loc(layer.location);
   if (stream->mask) {
     diags.error(layer.location, "statistics of all places count those that an "
@@ -286,8 +296,8 @@ LogicalResult EntryImporter::importInstanceNorm(size_t number) {
   }
   auto type = typeOf(state.value);
   int64_t width = type.getDimSize(2);
-  Value gamma = roleOf(number, "weight", width, 0);
-  Value beta = roleOf(number, "bias", width, 0);
+  Value gamma = roleOf(number, prefix + "weight", width, 0);
+  Value beta = roleOf(number, prefix + "bias", width, 0);
   if (!gamma || !beta)
     return failure();
   AffineMap all = builder.getMultiDimIdentityMap(3);
@@ -317,13 +327,33 @@ LogicalResult EntryImporter::importInstanceNorm(size_t number) {
                ? x
                : arith::ExtFOp::create(b, at, b.getF32Type(), x).getResult();
   };
-  auto meanOf = [&](Value places) -> Value {
-    auto vectors = RankedTensorType::get({type.getDimSize(0), width},
-                                         builder.getF32Type());
+  auto vectors = [&](int64_t channels) {
+    return RankedTensorType::get({type.getDimSize(0), channels},
+                                 builder.getF32Type());
+  };
+  auto pool = [&](Value places) -> Value {
     return PoolOp::create(
-        builder, at, vectors,
+        builder, at, vectors(typeOf(places).getDimSize(2)),
         PoolKindAttr::get(builder.getContext(), attune::PoolKind::Mean), places,
         /*mask=*/Value(), /*tokens=*/Value(), builder.getI64IntegerAttr(0));
+  };
+  auto meanOf = [&](Value places) -> Value {
+    Value means = pool(places);
+    if (!op.together)
+      return means;
+    // All channels have as many places, so that the mean is that of the means.
+    auto column = RankedTensorType::get({type.getDimSize(0), width, 1},
+                                        builder.getF32Type());
+    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, at, means);
+    sizes.push_back(builder.getIndexAttr(1));
+    Value mean = pool(tensor::ExpandShapeOp::create(
+        builder, at, column, means, ArrayRef<ReassociationIndices>{{0}, {1, 2}},
+        sizes));
+    Value rows = builder.createOrFold<tensor::DimOp>(at, mean, index(0));
+    Value first = index(0);
+    return generate(at, rows, width, [&](OpBuilder &b, ValueRange i) -> Value {
+      return tensor::ExtractOp::create(b, at, mean, ValueRange{i[0], first});
+    });
   };
   Value mean = meanOf(state.value);
   Value centred =

@@ -189,6 +189,8 @@ static void describe(ModuleOp module, const spec::Model &model) {
     module->setAttr("attune.audio", b.getStringAttr(print(*model.audio)));
   if (model.codes)
     module->setAttr("attune.codes", b.getStringAttr(print(*model.codes)));
+  if (model.playback)
+    module->setAttr("attune.playback", b.getStringAttr(print(*model.playback)));
 }
 
 /// Whether all that a step keeps belongs to single tokens, so that the last

@@ -145,6 +145,9 @@ public:
     if (const JsonValue *codes = root.find("codes"))
       if (!readCodes(*codes))
         return false;
+    if (const JsonValue *playback = root.find("playback"))
+      if (!readPlayback(*playback))
+        return false;
     const JsonValue *entries = root.find("entries");
     size_t variants = info.variants.empty() ? 1 : info.variants.size();
     if (!entries || !entries->isArray() ||
@@ -332,12 +335,31 @@ private:
     CodesInfo &codes = info.codes;
     if (!value.isObject() || !texts(value, "inputs", codes.inputs) ||
         !integer(value, "pad", codes.pad, true) ||
-        !integer(value, "rate", codes.rate, false))
+        !integer(value, "rate", codes.rate, false) ||
+        !integer(value, "channels", codes.channels, false))
       return fail("codes", "inputs and what stands for no code", value);
     if (const JsonValue *guidance = value.find("guidance"))
       codes.guidance = guidance->real;
-    if (codes.inputs.size() < 2 || !(codes.guidance >= 1) || codes.pad < 0)
+    if (codes.inputs.size() < 2 || !(codes.guidance >= 1) || codes.pad < 0 ||
+        codes.channels < 1 || codes.books() % codes.channels != 0)
       return fail("codes", "two inputs or more and a guidance from 1", value);
+    return true;
+  }
+
+  bool readPlayback(const JsonValue &value) {
+    PlaybackInfo &playback = info.playback;
+    if (!value.isObject() || !texts(value, "inputs", playback.inputs) ||
+        !integer(value, "rate", playback.rate, true) ||
+        !integer(value, "none", playback.none, false) ||
+        !integer(value, "piece", playback.piece, false) ||
+        !integer(value, "step", playback.step, false))
+      return fail("playback", "inputs and a rate", value);
+    if (const JsonValue *scaled = value.find("scaled"))
+      playback.scaled = scaled->boolean;
+    bool inPieces = playback.piece != 0;
+    if (playback.inputs.empty() || playback.rate < 1 ||
+        (inPieces && (playback.step < 1 || playback.step > playback.piece)))
+      return fail("playback", "inputs, a rate and pieces that overlap", value);
     return true;
   }
 

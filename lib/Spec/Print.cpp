@@ -607,7 +607,7 @@ static Json print(const Layer &layer) {
   else if (const auto *op = std::get_if<BatchNorm>(&layer.op))
     json["batch_norm"] = {{"eps", op->eps}};
   else if (const auto *op = std::get_if<InstanceNorm>(&layer.op))
-    json["instance_norm"] = {{"eps", op->eps}};
+    json["instance_norm"] = print(*op);
   else if (const auto *op = std::get_if<Add>(&layer.op))
     json["add"] = print(*op);
   else if (std::holds_alternative<L2Norm>(layer.op))

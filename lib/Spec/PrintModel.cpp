@@ -122,6 +122,8 @@ std::string print(const Audio &audio) { return toJson(audio).dump(); }
 static Json toJson(const Codes &codes) {
   Json json = Json::object();
   json["inputs"] = codes.inputs;
+  if (codes.channels != 1)
+    json["channels"] = codes.channels;
   json["pad"] = codes.pad;
   if (codes.guidance != 1)
     json["guidance"] = codes.guidance;
@@ -133,6 +135,23 @@ static Json toJson(const Codes &codes) {
 }
 
 std::string print(const Codes &codes) { return toJson(codes).dump(); }
+
+static Json toJson(const Playback &playback) {
+  Json json = Json::object();
+  json["inputs"] = playback.inputs;
+  json["rate"] = playback.rate;
+  if (playback.none)
+    json["none"] = *playback.none;
+  if (playback.piece != 0) {
+    json["piece"] = playback.piece;
+    json["step"] = playback.step;
+  }
+  if (playback.scaled)
+    json["scaled"] = true;
+  return json;
+}
+
+std::string print(const Playback &playback) { return toJson(playback).dump(); }
 
 std::string print(const Model &model) {
   Json json = Json::object();
@@ -173,6 +192,8 @@ std::string print(const Model &model) {
     json["audio"] = toJson(*model.audio);
   if (model.codes)
     json["codes"] = toJson(*model.codes);
+  if (model.playback)
+    json["playback"] = toJson(*model.playback);
   return writeJson(json);
 }
 

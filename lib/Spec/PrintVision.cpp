@@ -45,6 +45,12 @@ Json print(const Concat &concat) {
   return json;
 }
 
+Json print(const InstanceNorm &norm) {
+  Json json = {{"eps", norm.eps}};
+  flag(json, "together", norm.together);
+  return json;
+}
+
 Json print(const Conv &conv) {
   Json json = Json::object();
   auto sizes = [&](const char *key, const std::vector<int64_t> &values) {
@@ -60,6 +66,9 @@ Json print(const Conv &conv) {
   flag(json, "same", conv.same);
   flag(json, "reflect", conv.reflect);
   flag(json, "transposed", conv.transposed);
+  flag(json, "causal", conv.causal);
+  if (conv.norm)
+    json["norm"] = print(*conv.norm);
   if (!conv.same && !conv.transposed)
     sizes("padding", conv.padding);
   if (conv.groups != 1)

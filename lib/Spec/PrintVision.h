@@ -24,6 +24,7 @@ Json print(const Pool &pool);
 Json print(const ClassTokens &tokens);
 Json print(const Slice &slice);
 Json print(const Concat &concat);
+Json print(const InstanceNorm &norm);
 Json print(const Conv &conv);
 Json print(const Add &add);
 Json print(const Insert &insert);

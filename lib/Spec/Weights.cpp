@@ -492,6 +492,9 @@ std::vector<WeightRole> weightRoles(const Layer &layer) {
       list.roles.push_back({"weight", op->kernel[0] * op->out, op->channels});
       if (op->bias)
         list.roles.push_back({"bias", op->out, 0});
+      if (op->norm)
+        for (const char *role : {"norm.weight", "norm.bias"})
+          list.roles.push_back({role, op->out, 0});
     } else {
       list.projection("", op->out, columns, op->bias);
     }

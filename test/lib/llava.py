@@ -143,6 +143,22 @@ def greedy(w, ids, pictures, count):
     return made
 
 
+def beam_search(w, ids, pictures, beams, count):
+    """The likeliest text of `count` tokens among those that are followed."""
+    texts = [(0.0, [])]
+    for _ in range(count):
+        longer = []
+        for score, text in texts:
+            last = logits(w, ids + text, pictures)[-1]
+            largest = max(last)
+            total = largest + math.log(math.fsum(
+                math.exp(x - largest) for x in last))
+            longer += [(score + x - total, text + [i])
+                       for i, x in enumerate(last)]
+        texts = sorted(longer, key=lambda pair: -pair[0])[:beams]
+    return texts[0][1]
+
+
 def png(width, height, rows):
     def chunk(name, body):
         return (struct.pack(">I", len(body)) + name + body
@@ -228,10 +244,11 @@ def main():
     subprocess.run([attune, "compile", folder, "-o", see], check=True)
     compare_forward(see, work, w, pixels, vectors)
 
-    def generate(ids, *options):
+    def generate(ids, *options, count=6):
         done = subprocess.run(
             [see, "generate", "--prompt-ids=" + ",".join(map(str, ids)), "--greedy",
-             "--ignore-eos", "--max-new-tokens=6", "--format=ids", *options],
+             "--ignore-eos", f"--max-new-tokens={count}", "--format=ids",
+             *options],
             capture_output=True, text=True)
         if done.returncode:
             return done.stderr
@@ -252,6 +269,12 @@ def main():
     found = generate(both, f"--image={work}/a.png", f"--image={work}/b.png")
     expected = greedy(w, both, vectors, 6)
     check("two pictures", found == expected, f"{found}, not {expected}")
+    found = generate(both, f"--image={work}/a.png", f"--image={work}/b.png",
+                     "--beams=3", count=4)
+    greedily = expected[:4]
+    expected = beam_search(w, expanded(both), vectors, 3, 4)
+    check("beams see two pictures", found == expected != greedily,
+          f"{found}, not {expected}")
     found, expected = generate([5, 7, 9]), greedy(w, [5, 7, 9], [], 6)
     check("no picture", found == expected, f"{found}, not {expected}")
     # An image token of a text without pictures is a token.

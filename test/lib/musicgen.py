@@ -4,15 +4,15 @@
 """A small MusicGen and a small EnCodec with random weights under the names of
 their checkpoints, against float64 arithmetic done here.
 
-  musicgen.py ATTUNE WORK musicgen|encodec [--flag=FLAG]...
+  musicgen.py ATTUNE WORK 1|2... [--flag=FLAG]...
 
 Logits and text states of two rows of codes, of which masks hide words on either
 side; greedy codes with and without guidance, every column of them from the
-beginning; the sound of these codes; EnCodec alone on 1 to 6 frames under both
-names of weights that are kept as lengths and directions. Exit status 0: all
-passed.
+beginning; the sound of these codes, of one channel or of two, whose codebooks take
+turns and whose prompt is a text. Exit status 0: all passed.
 """
 import array
+import json
 import math
 import os
 import random
@@ -20,30 +20,21 @@ import struct
 import sys
 
 import decoder_layers
+import encodec
 import encoder_decoders
 import tensors
-from decoder_layers import (WIDTH, Weights, dot, gelu, gelu_tanh, layer_norm,
-                            linear, plus, split)
+from decoder_layers import (WIDTH, Weights, gelu, gelu_tanh, layer_norm, linear,
+                            plus, split)
+from encodec import BOOKS, CODES, RATE, RATIOS, close, judge, numbers, run
 
 # The decoder is as wide as no text, so that there is a projection.
-HIDDEN, HEADS, INNER, LAYERS, BOOKS, CODES = 24, 3, 40, 2, 4, 12
-# The first stride is odd: its cut is not the same on both sides.
-VECTOR, FILTERS, RATIOS, RATE = 6, 2, [3, 2], 16000
+HIDDEN, HEADS, INNER, LAYERS = 24, 3, 40, 2
 TEXT = {"model_type": "t5", "d_model": WIDTH, "d_kv": 12,
         "d_ff": decoder_layers.INNER, "num_layers": encoder_decoders.LAYERS,
         "num_heads": decoder_layers.HEADS, "vocab_size": decoder_layers.VOCAB,
         "relative_attention_num_buckets": encoder_decoders.BUCKETS,
         "relative_attention_max_distance": encoder_decoders.DISTANCE,
         "feed_forward_proj": "gated-gelu", "n_positions": 512}
-SOUND = {"model_type": "encodec", "architectures": ["EncodecModel"],
-         "hidden_size": VECTOR, "num_filters": FILTERS, "codebook_size": CODES,
-         "codebook_dim": VECTOR, "upsampling_ratios": RATIOS, "compress": 2,
-         "kernel_size": 7, "last_kernel_size": 5, "residual_kernel_size": 3,
-         "num_lstm_layers": 2, "use_causal_conv": False,
-         "use_conv_shortcut": False, "sampling_rate": RATE,
-         "target_bandwidths": [43.0], "norm_type": "weight_norm",
-         "pad_mode": "reflect", "trim_right_ratio": 1.0,
-         "dilation_growth_rate": 2, "chunk_length_s": None, "overlap": None}
 MUSIC = {"model_type": "musicgen_decoder", "hidden_size": HIDDEN,
          "num_attention_heads": HEADS, "num_hidden_layers": LAYERS,
          "ffn_dim": INNER, "vocab_size": CODES, "num_codebooks": BOOKS,
@@ -51,7 +42,32 @@ MUSIC = {"model_type": "musicgen_decoder", "hidden_size": HIDDEN,
          "pad_token_id": CODES, "bos_token_id": CODES}
 CONFIG = {"model_type": "musicgen", "is_encoder_decoder": True,
           "architectures": ["MusicgenForConditionalGeneration"],
-          "text_encoder": TEXT, "audio_encoder": SOUND, "decoder": MUSIC}
+          "text_encoder": TEXT, "audio_encoder": encodec.FORMS["32"], "decoder": MUSIC}
+
+# T5's form of a tokenizer: each word begins with its space, and a text ends in
+# </s>.
+PIECES = ["<pad>", "</s>", "<unk>", "▁a", "▁slow", "▁fast", "▁harp", "s", "▁", "l"]
+SPACES = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always",
+          "split": True}
+TOKENIZER = {
+    "version": "1.0", "normalizer": None, "decoder": SPACES,
+    "added_tokens": [{"id": i, "content": text, "special": True,
+                      "single_word": False, "lstrip": False, "rstrip": False,
+                      "normalized": False} for i, text in enumerate(PIECES[:3])],
+    "pre_tokenizer": SPACES,
+    "post_processor": {
+        "type": "TemplateProcessing",
+        "single": [{"Sequence": {"id": "A", "type_id": 0}},
+                   {"SpecialToken": {"id": "</s>", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}},
+                 {"SpecialToken": {"id": "</s>", "type_id": 0}},
+                 {"Sequence": {"id": "B", "type_id": 0}},
+                 {"SpecialToken": {"id": "</s>", "type_id": 0}}],
+        "special_tokens": {"</s>": {"id": "</s>", "ids": [1],
+                                    "tokens": ["</s>"]}}},
+    "model": {"type": "Unigram", "unk_id": 2, "byte_fallback": False,
+              "vocab": [[text, -0.5 * i] for i, text in enumerate(PIECES)]}}
+WORDS, WORD_IDS = "a slow harps", [3, 4, 6, 7, 1]
 
 
 # --- The codes
@@ -107,12 +123,14 @@ def score_codes(w, states, keep, codes):
     return [sum(rows, []) for rows in zip(*heads)]
 
 
-def write(w, ids, columns, guidance):
+def write(w, ids, columns, guidance, channels=1):
     """The likeliest codes, from the beginning for each column. The pattern is the
-    class's: a table with -1 where a code belongs."""
-    states = read_text(w, ids, None)
-    pattern = [[-1 if k < t <= columns - BOOKS + k else CODES
-                for t in range(columns)] for k in range(BOOKS)]
+    class's: a table with -1 where a code belongs, each row of which stands there
+    once for each channel."""
+    states, own = read_text(w, ids, None), BOOKS // channels
+    pattern = [[-1 if k < t <= columns - own + k else CODES
+                for t in range(columns)]
+               for k in range(own) for _ in range(channels)]
     told = [[CODES] for _ in range(BOOKS)]
     closest = math.inf
     while len(told[0]) < columns:
@@ -131,145 +149,10 @@ def write(w, ids, columns, guidance):
     return [[i for i in own if i != CODES] for own in told]
 
 
-# --- The sound
-
-def normed(w, name, old, shape):
-    """Rows of the first dimension, each of its own length."""
-    g, v = ((".weight_g", ".weight_v") if old else
-            (".parametrizations.weight.original0",
-             ".parametrizations.weight.original1"))
-    lengths = w.vector(name + g, shape[0], 1.5)
-    rows = w.matrix(name + v, shape[0], shape[1] * shape[2])
-    w.made[name + g] = ([shape[0], 1, 1], w.made[name + g][1])
-    w.made[name + v] = (list(shape), w.made[name + v][1])
-    return [[a * length / math.sqrt(dot(row, row)) for a in row]
-            for row, length in zip(rows, lengths)]
-
-
-def mirrored(x, left, right):
-    """As torch's reflect; too short a sound first has zeros behind it, as many
-    as are cut off in the end."""
-    more = max(0, max(left, right) - len(x) + 1)
-    long = x + [[0.0] * len(x[0])] * more
-    padded = ([long[left - i] for i in range(left)] + long
-              + [long[-2 - i] for i in range(right)])
-    return padded[:len(padded) - more]
-
-
-def convolve(w, name, x, out, kernel, old):
-    inner = len(x[0])
-    table = normed(w, name, old, (out, inner, kernel))
-    bias = w.vector(name + ".bias", out)
-    right = (kernel - 1) // 2
-    padded = mirrored(x, kernel - 1 - right, right)
-    return [[b + dot(row, [padded[t + k][c] for c in range(inner)
-                           for k in range(kernel)])
-             for row, b in zip(table, bias)] for t in range(len(x))]
-
-
-def spread(w, name, x, out, stride, old):
-    """The transposed convolution as it is defined: each place adds to those of
-    its kernel."""
-    inner, kernel = len(x[0]), 2 * stride
-    table = normed(w, name, old, (inner, out, kernel))
-    bias = w.vector(name + ".bias", out)
-    total = [list(bias) for _ in range((len(x) - 1) * stride + kernel)]
-    for t, row in enumerate(x):
-        for c, value in enumerate(row):
-            for o in range(out):
-                for k in range(kernel):
-                    total[t * stride + k][o] += value * table[c][o * kernel + k]
-    right = (kernel - stride) // 2
-    left = kernel - stride - right
-    return total[left:len(total) - right]
-
-
-def elu(x):
-    return [[v if v > 0 else math.expm1(v) for v in row] for row in x]
-
-
-def lstm(w, name, x, layers):
-    width = len(x[0])
-    for layer in range(layers):
-        inner = w.matrix(f"{name}.weight_ih_l{layer}", 4 * width, width)
-        own = w.matrix(f"{name}.weight_hh_l{layer}", 4 * width, width)
-        shifts = [a + b for a, b in zip(
-            w.vector(f"{name}.bias_ih_l{layer}", 4 * width),
-            w.vector(f"{name}.bias_hh_l{layer}", 4 * width))]
-        state, cell, made = [0.0] * width, [0.0] * width, []
-        for row in x:
-            gates = [dot(a, row) + dot(b, state) + s
-                     for a, b, s in zip(inner, own, shifts)]
-            sigmoid = [1 / (1 + math.exp(-g)) for g in gates]
-            cell = [f * c + i * math.tanh(g) for i, f, g, c in zip(
-                sigmoid[:width], sigmoid[width:], gates[2 * width:], cell)]
-            state = [o * math.tanh(c) for o, c in zip(sigmoid[3 * width:], cell)]
-            made.append(state)
-        x = made
-    return x
-
-
-def play(w, prefix, codes, old):
-    """Samples of codes [books][frames]."""
-    x = [[0.0] * VECTOR for _ in codes[0]]
-    for k, own in enumerate(codes):
-        name = f"{prefix}quantizer.layers.{k}.codebook.embed"
-        table = w.matrix(name, CODES, VECTOR)
-        x = plus(x, [table[i] for i in own])
-    at = prefix + "decoder.layers."
-    wide = FILTERS << len(RATIOS)
-    x = convolve(w, at + "0.conv", x, wide, 7, old)
-    x = plus(x, lstm(w, at + "1.lstm", x, 2))
-    number = 2
-    for ratio in RATIOS:
-        wide //= 2
-        x = spread(w, f"{at}{number + 1}.conv", elu(x), wide, ratio, old)
-        block = f"{at}{number + 2}.block."
-        y = convolve(w, block + "1.conv", elu(x), wide // 2, 3, old)
-        x = plus(x, convolve(w, block + "3.conv", elu(y), wide, 1, old))
-        number += 3
-    x = convolve(w, f"{at}{number + 1}.conv", elu(x), 1, 5, old)
-    return [row[0] for row in x]
-
-
 # --- Checks
-
-FAILURES = []
-
-
-def judge(what, good, detail=""):
-    print(f"{'PASS' if good else 'FAIL'} {what}" + (f": {detail}" if detail else ""))
-    if not good:
-        FAILURES.append(what)
-
-
-def close(what, got, expected):
-    limit = 2e-5 * max(1.0, max(map(abs, expected)))
-    worst = (max(abs(a - b) for a, b in zip(got, expected))
-             if len(got) == len(expected) else math.inf)
-    judge(what, worst <= limit, f"{worst:.2g} of {limit:.2g}")
-
-
-def numbers(rows):
-    flat = [i for row in rows for i in row]
-    return "I64", [len(rows), len(rows[0])], struct.pack(f"<{len(flat)}q", *flat)
-
-
-def run(folder, inputs):
-    path = os.path.join(folder, "in.safetensors")
-    out = os.path.join(folder, "out.safetensors")
-    tensors.save(path, inputs)
-    result = decoder_layers.program(folder, "run", "--inputs", path,
-                                    "--outputs", out)
-    if result.returncode:
-        sys.exit(result.stderr)
-    return {name: list(array.array("f", raw))
-            for name, (_, _, raw) in tensors.load(out).items()}
-
 
 def build(attune, folder, w, config, more):
     """`more` is in the file and no part of what is compiled."""
-    os.makedirs(folder, exist_ok=True)
     for name in more:
         w.vector(name, 3)
     with open(os.path.join(folder, "generation_config.json"), "w",
@@ -305,9 +188,12 @@ def forward(folder, w):
               [v for _, v, s in pairs if s])
 
 
-def generate(folder, w):
-    ids = [7, 3, 21, 9, 1]
-    text = ["generate", "--prompt-ids=" + ",".join(map(str, ids))]
+def generate(folder, w, config):
+    channels = config["decoder"]["audio_channels"]
+    late = BOOKS // channels
+    # A product without a tokenizer takes ids.
+    text = ["generate"] + (["--prompt", WORDS] if channels == 2 else [
+        "--prompt-ids=" + ",".join(map(str, WORD_IDS))])
 
     def told(*words):
         result = decoder_layers.program(folder, *text, *words)
@@ -316,13 +202,14 @@ def generate(folder, w):
     def lines(codes):
         return "\n".join(",".join(map(str, own)) for own in codes)
 
-    wanted = write(w, ids, 12, 3.0)
+    wanted = write(w, WORD_IDS, 12, 3.0, channels)
+    frames = 12 - late
     judge("codes with guidance", told("--greedy") == lines(wanted),
           f"{told('--greedy')} for {lines(wanted)}")
-    plain = write(w, ids, 8, 1.0)
+    plain = write(w, WORD_IDS, 8, 1.0, channels)
     got = told("--greedy", "--guidance=1", "--max-new-tokens=7")
     judge("codes without guidance", got == lines(plain) and plain != [
-        own[:4] for own in wanted], got)
+        own[:8 - late] for own in wanted], got)
     # One code to choose from is the likeliest.
     judge("sampled codes", told("--top-k=1", "--seed=3") == lines(wanted))
     other = told("--seed=5")
@@ -333,53 +220,51 @@ def generate(folder, w):
     got = told("--greedy", "--audio-out", wave, "--codes-out", kept)
     judge("nothing printed", got == "", got)
     _, shape, raw = tensors.load(kept)["audio_codes"]
-    judge("kept codes", shape == [1, BOOKS, 8] and list(
+    judge("kept codes", shape == [1, BOOKS, frames] and list(
         struct.unpack(f"<{len(raw) // 8}q", raw)) == sum(wanted, []))
+    # Of two channels codebooks 0 and 2 are the left one's, 1 and 3 the right's.
+    codec = encodec.Codec(w, "audio_encoder.", config["audio_encoder"], True)
+    sides = [codec.play(wanted[side::channels]) for side in range(channels)]
+    samples = [[v for row in rows for v in row] for rows in zip(*sides)]
     with open(wave, "rb") as file:
         wave = file.read()
-    count = 8 * math.prod(RATIOS)
-    judge("head of the file", wave[:58] == (
-        b"RIFF" + struct.pack("<I", 50 + 4 * count) + b"WAVEfmt "
-        + struct.pack("<IHHIIHHH", 18, 3, 1, RATE, 4 * RATE, 4, 32, 0)
-        + b"fact" + struct.pack("<II", 4, count)
-        + b"data" + struct.pack("<I", 4 * count)))
+    encodec.check_head(wave, channels, len(samples))
     close("samples of the file", list(array.array("f", wave[58:])),
-          play(w, "audio_encoder.", wanted, True))
+          encodec.flat(samples))
+    again = os.path.join(folder, "again.wav")
+    result = decoder_layers.program(folder, "generate", "--codes", kept,
+                                    "--audio-out", again)
+    if result.returncode:
+        sys.exit(result.stderr)
+    with open(again, "rb") as file:
+        judge("codes played again", file.read() == wave)
 
 
-def check_music(attune, work):
+def check(attune, work, channels):
+    config = {**CONFIG, "decoder": {**MUSIC, "audio_channels": channels}}
     w = Weights("musicgen")
     score_codes(w, read_text(w, [1], None), None, [[0]] * BOOKS)
-    play(w, "audio_encoder.", [[0]] * BOOKS, True)
-    folder = os.path.join(work, "musicgen")
-    build(attune, folder, w, CONFIG, [
+    encodec.Codec(w, "audio_encoder.", config["audio_encoder"], True).play(
+        [[0]] * (BOOKS // channels))
+    folder = os.path.join(work, "musicgen" if channels == 1 else "stereo")
+    os.makedirs(folder, exist_ok=True)
+    if channels == 2:
+        with open(os.path.join(folder, "tokenizer.json"), "w",
+                  encoding="utf-8") as file:
+            json.dump(TOKENIZER, file)
+    build(attune, folder, w, config, [
         "audio_encoder.encoder.layers.0.conv.weight_g",
         "audio_encoder.quantizer.layers.0.codebook.inited",
         "decoder.model.decoder.embed_positions.weights"])
     forward(folder, w)
-    generate(folder, w)
-
-
-def check_sound(attune, work):
-    draw, w = random.Random("codes"), Weights("encodec")
-    play(w, "", [[0]] * BOOKS, False)
-    folder = os.path.join(work, "encodec")
-    build(attune, folder, w, SOUND, ["encoder.layers.0.conv.bias"])
-    for rows, frames in ((1, 1), (1, 2), (2, 3), (1, 6)):
-        codes = [[[draw.randrange(CODES) for _ in range(frames)]
-                  for _ in range(BOOKS)] for _ in range(rows)]
-        found = run(folder, {
-            f"audio_codes_{k}": numbers([row[k] for row in codes])
-            for k in range(BOOKS)})
-        close(f"EnCodec {rows} of {frames}", found["audio_values"],
-              [v for row in codes for v in play(w, "", row, False)])
+    generate(folder, w, config)
 
 
 def main():
-    attune, work, what = decoder_layers.take_options(sys.argv[1:])
-    {"musicgen": check_music, "encodec": check_sound}[what](attune, work)
-    print("all passed" if not FAILURES else f"{len(FAILURES)} failed")
-    return 1 if FAILURES else 0
+    attune, work, *channels = decoder_layers.take_options(sys.argv[1:])
+    for count in channels:
+        check(attune, work, int(count))
+    return encodec.finish()
 
 
 if __name__ == "__main__":

@@ -95,6 +95,7 @@ struct GenerateOptions {
   bool timestamps = false;          ///< say when it was said
   /// Files for the sound that a model makes of the prompt, and for its codes.
   std::string audioOut, codesOut;
+  std::string codes;         ///< a file with codes to play, in place of those
   double guidance = -1;      ///< of that sound; -1: as the model says
   int64_t maxNewTokens = -1; ///< -1: to the end of the context
   int64_t maxLength = -1;    ///< with the prompt; where maxNewTokens is -1

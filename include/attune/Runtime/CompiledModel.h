@@ -394,6 +394,7 @@ private:
   bool copyCache(size_t number, const Session &other, uint64_t held,
                  uint64_t length, Error &error);
   bool bindMemory(Invocation &call, Error &error);
+  bool orderVectors(const int64_t *ids, int64_t count, Error &error);
   /// Binds the adapter of each row, if the entry has adapters. They stay in
   /// `kept` until the call has run.
   static bool bindAdapters(Invocation &call, std::vector<int64_t> given,

@@ -160,9 +160,20 @@ struct CodesInfo {
   std::vector<std::string> inputs; ///< one a codebook; empty: it writes ids
   int64_t pad = 0;                 ///< stands where a codebook has no code
   double guidance = 1;             ///< of the text; 1: none
-  int64_t rate = 0; ///< samples a second that the entry `sound` makes
+  int64_t rate = 0;     ///< samples a second that the entry `sound` makes
+  int64_t channels = 1; ///< of the sound; codebooks take turns
 
   int64_t books() const { return static_cast<int64_t>(inputs.size()); }
+};
+
+/// How the model makes a sound of codes; the metadata's "playback".
+struct PlaybackInfo {
+  std::vector<std::string> inputs; ///< one a codebook; empty: it makes none
+  int64_t rate = 0;                ///< samples a second
+  int64_t none = -1;               ///< the id for no code, -1: there is none
+  /// Samples of a whole piece, and from one to the next; 0: there is one.
+  int64_t piece = 0, step = 0;
+  bool scaled = false; ///< each piece has a loudness
 };
 
 struct ModelInfo {
@@ -211,6 +222,7 @@ struct ModelInfo {
   JsonValue inspect;
   AudioInfo audio;
   CodesInfo codes;
+  PlaybackInfo playback;
 
   const EntryInfo *find(std::string_view entry) const;
   /// The number of an adapter.

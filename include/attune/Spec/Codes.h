@@ -11,6 +11,7 @@
 #include "attune/Support/Diagnostics.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,19 +25,40 @@ struct Codes {
   /// Inputs [batch, frames] of ids, one for each codebook; the stream starts
   /// from the first.
   std::vector<std::string> inputs;
+  /// Of the sound. Codebooks of several take turns: k is number k / channels of
+  /// channel k % channels, and late by that number.
+  int64_t channels = 1;
   int64_t pad = 0;
   /// Scores s of a text become t + guidance * (s - t), where t are those
   /// without a text (classifier-free guidance); 1: s.
   double guidance = 1;
-  /// The stream that makes samples of codes, which it reads from inputs of its
-  /// own; empty: there is none. It is no part of a forward pass.
+  /// The stream that makes samples of a channel's codes, which it reads from
+  /// inputs of its own; empty: there is none. It is no part of a forward pass.
   std::string sound;
   int64_t rate = 0; ///< of `sound`: samples a second
   SourceLocation location;
 };
 
-/// As a description has it.
+/// How a model that makes samples of codes is played: its first output is
+/// [pieces, samples, channels].
+struct Playback {
+  /// Inputs [pieces, frames] of ids, one for each codebook.
+  std::vector<std::string> inputs;
+  int64_t rate = 0; ///< samples a second
+  /// The id for no code of a codebook, so that the first ones can be played
+  /// alone; none: all are needed.
+  std::optional<int64_t> none;
+  /// Samples of a whole piece, of which the next begins `step` samples behind
+  /// it (Defossez et al. 2022): where they overlap one fades into the other.
+  /// Both 0: a sound is one piece.
+  int64_t piece = 0, step = 0;
+  bool scaled = false; ///< each piece has a loudness, which multiplies it
+  SourceLocation location;
+};
+
+/// As a description has them.
 std::string print(const Codes &codes);
+std::string print(const Playback &playback);
 
 } // namespace attune::spec
 

@@ -476,6 +476,13 @@ struct Slice {
 struct Concat {
   std::string source;
 };
+/// (x - mean) / sqrt(variance + eps) * weight + bias of each channel with the
+/// statistics of its places, or with `together` those of all channels' places.
+/// Roles "weight" and "bias".
+struct InstanceNorm {
+  double eps = 1e-5;
+  bool together = false;
+};
 /// A convolution whose result is tokens [batch, places, out], row by row. Roles
 /// "weight" [out, channels / groups * kernel] in the order of PyTorch, and
 /// "bias".
@@ -492,22 +499,23 @@ struct Conv {
   bool same = false;
   /// With `same`: padding mirrors the places instead of being zeros.
   bool reflect = false;
+  /// With `same` or `transposed`: no place sees a later one. All padding is
+  /// before the first place, or what is cut off is behind the last.
+  bool causal = false;
   /// One dimension, a kernel of whole strides: the transposed convolution, of
   /// whose places stride times as many as before are kept, the others cut off
   /// by halves, behind by one less if they are odd. Role "weight" is
   /// [kernel * out, channels].
   bool transposed = false;
+  /// With `transposed`: of all places, before some are cut off. Roles
+  /// "norm.weight" and "norm.bias".
+  std::optional<InstanceNorm> norm;
   bool bias = true;
   Activation activation = Activation::Identity;
 };
 /// (x - mean) / sqrt(variance + eps) * weight + bias with the statistics of
 /// training, roles "weight", "bias", "mean" and "variance".
 struct BatchNorm {
-  double eps = 1e-5;
-};
-/// (x - mean) / sqrt(variance + eps) * weight + bias of each channel with the
-/// statistics of its places, roles "weight" and "bias".
-struct InstanceNorm {
   double eps = 1e-5;
 };
 /// scale * (x + the result of `source`, a stream or layer).
@@ -692,8 +700,9 @@ struct Model {
   SourceLocation pruneHeadsLocation;
   int64_t context = 0; ///< longest sequence; 0: unlimited
   Generation generation;
-  std::optional<Audio> audio; ///< none: it hears nothing
-  std::optional<Codes> codes; ///< none: it writes one id at a time
+  std::optional<Audio> audio;       ///< none: it hears nothing
+  std::optional<Codes> codes;       ///< none: it writes one id at a time
+  std::optional<Playback> playback; ///< none: it is no codec
   std::shared_ptr<const SourceFile> file;
 };
 

@@ -188,6 +188,8 @@ void Compiler::reportWritten() {
     else if (source.model && source.model->codes &&
              !source.model->codes->sound.empty())
       next += " generate --prompt TEXT --audio-out=FILE.wav";
+    else if (source.model && source.model->playback)
+      next += " generate --codes=FILE.safetensors --audio-out=FILE.wav";
     else if (!lowering.canGenerate())
       next += " run --inputs=IN.safetensors --outputs=OUT.safetensors";
     else if (!source.tokenizerPath.empty())

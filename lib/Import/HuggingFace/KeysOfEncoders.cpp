@@ -151,8 +151,9 @@ std::vector<ClassKeys> keysOfEncoders() {
        "pad_mode=reflect upsampling_ratios target_bandwidths "
        "sampling_rate=24000 codebook_size=1024 codebook_dim "
        "norm_type=weight_norm use_causal_conv=true use_conv_shortcut=true "
-       "normalize=false chunk_length_s num_residual_layers=1 audio_channels=1",
-       "dilation_growth_rate overlap trim_right_ratio"},
+       "normalize=false chunk_length_s overlap num_residual_layers=1 "
+       "audio_channels=1 trim_right_ratio=1",
+       "dilation_growth_rate"},
       {"flux",
        "patch_size=1 in_channels=64 out_channels num_layers=19 "
        "num_single_layers=38 attention_head_dim=128 num_attention_heads=24 "

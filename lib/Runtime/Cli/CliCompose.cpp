@@ -118,6 +118,37 @@ static bool saveCodes(const std::string &path, const SoundCodes &codes,
   return writer.commit(reason) || error.badInput(reason);
 }
 
+bool play(CompiledModel &model, const GenerateOptions &options,
+          const Messages &messages, Error &error) {
+  if (options.codes.empty())
+    return error.set(ExitBadCommandLine,
+                     "model '" + model.info().name +
+                         "' makes sounds of codes; give --codes=FILE and "
+                         "--audio-out=FILE.wav");
+  for (const std::string &name : options.given)
+    if (name != "codes" && name != "audio-out" && name != "stats")
+      return error.set(ExitBadCommandLine,
+                       "--codes and --" + name + " exclude each other");
+  if (options.audioOut.empty())
+    return error.set(ExitBadCommandLine,
+                     "--codes: give --audio-out=FILE.wav for the sound");
+  Sound sound;
+  double start = monotonicTime();
+  if (!playFile(model, options.codes, sound, error) ||
+      !writeWave(options.audioOut, sound, error))
+    return false;
+  if (options.stats) {
+    char text[200];
+    std::snprintf(text, sizeof(text),
+                  "%zu samples in %.3f s; intermediate results: %llu bytes",
+                  sound.samples.size() / size_t(sound.channels),
+                  monotonicTime() - start,
+                  static_cast<unsigned long long>(model.frameHighWater()));
+    messages.note(text);
+  }
+  return true;
+}
+
 bool compose(CompiledModel &model, const GenerateOptions &options, FILE *out,
              const Messages &messages, Error &error) {
   const ModelInfo &info = model.info();
@@ -149,7 +180,8 @@ bool compose(CompiledModel &model, const GenerateOptions &options, FILE *out,
                   "%zu frames of %zu codes in %.3f s; %zu samples in %.3f s; "
                   "intermediate results: %llu bytes",
                   codes[0].size(), codes.size(), written - start,
-                  sound.samples.size(), played - written,
+                  sound.samples.size() / size_t(sound.channels),
+                  played - written,
                   static_cast<unsigned long long>(model.frameHighWater()));
     messages.note(text);
   }

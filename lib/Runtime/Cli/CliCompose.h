@@ -16,6 +16,10 @@ namespace attune::runtime {
 bool compose(CompiledModel &model, const GenerateOptions &options, FILE *out,
              const Messages &messages, Error &error);
 
+/// Makes a sound of the codes in `options.codes`.
+bool play(CompiledModel &model, const GenerateOptions &options,
+          const Messages &messages, Error &error);
+
 } // namespace attune::runtime
 
 #endif // ATTUNE_LIB_RUNTIME_CLI_CLICOMPOSE_H

@@ -419,11 +419,14 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
   if (!model.chooseAdapter(options.adapter, error) ||
       !options.takeSettings(info, settings, error))
     return false;
+  if (!info.playback.inputs.empty() ||
+      (info.codes.rate > 0 && !options.codes.empty()))
+    return play(model, options, messages, error);
   if (info.codes.books() > 0) {
     noteSettings(settings, messages);
     return compose(model, options, out, messages, error);
   }
-  for (const char *name : {"audio-out", "codes-out", "guidance"})
+  for (const char *name : {"audio-out", "codes-out", "codes", "guidance"})
     if (std::find(options.given.begin(), options.given.end(), name) !=
         options.given.end())
       return error.badInput("--" + std::string(name) + ": model '" + info.name +

@@ -40,6 +40,9 @@ const OptionSpecs &GenerateOptions::specs() {
          "WAV file for the sound that the model makes of the prompt"},
         {"codes-out", "FILE",
          "safetensors file for that sound's codes, [1, codebooks, frames]"},
+        {"codes", "FILE",
+         "safetensors file with the codes of a sound to play, as --codes-out "
+         "or EnCodec's class has them"},
         {"guidance", "G",
          "let the prompt count G times in that sound (1: once; default: as the "
          "model says)"},
@@ -177,6 +180,8 @@ bool GenerateOptions::set(const ParsedOption &option, bool &mine,
     timestamps = on;
   } else if (name == "audio-out") {
     audioOut = option.value;
+  } else if (name == "codes") {
+    codes = option.value;
   } else if (name == "codes-out") {
     codesOut = option.value;
   } else if (name == "guidance") {
@@ -336,7 +341,7 @@ bool GenerateOptions::finish(Error &error) {
     if (present)
       source = name;
   }
-  if (!source && inputs.empty() && audio.empty())
+  if (!source && inputs.empty() && audio.empty() && codes.empty())
     return error.set(ExitBadCommandLine,
                      "generate needs --prompt=TEXT or --prompt-ids=1,2,3");
   if (!images.empty() && (!inputs.empty() || !promptsFile.empty()))
@@ -344,9 +349,6 @@ bool GenerateOptions::finish(Error &error) {
                      std::string("--image and ") +
                          (inputs.empty() ? "--prompts-file" : "--inputs") +
                          " exclude each other");
-  if (images.size() > 1 && beams > 1)
-    return error.set(ExitBadCommandLine,
-                     "--beams and more than one --image exclude each other");
   if (askedGreedy && askedSampling)
     return error.set(ExitBadCommandLine,
                      "greedy and an option that samples (--temperature, "

@@ -375,7 +375,8 @@ bool Session::bind(Invocation &call, const int64_t *ids, int64_t count,
     if (!call.bindInput(tensor, error))
       return false;
   }
-  if (!bindMemory(call, error) || !bindInserted(call, error))
+  if (!bindMemory(call, error) || !orderVectors(ids, count, error) ||
+      !bindInserted(call, error))
     return false;
   if (!bindAdapters(call, std::vector<int64_t>(batch, adapterNumber),
                     adapterOfRows, error))

@@ -113,6 +113,39 @@ bool Session::see(const std::vector<PicturePtr> &pictures, Error &error) {
   return true;
 }
 
+/// A step takes vectors for its rows one after the other, and goes on where the
+/// last one stopped: those of a text that several rows read, in several steps,
+/// are in the order of steps, then rows.
+bool Session::orderVectors(const int64_t *ids, int64_t count, Error &error) {
+  if (!inserted || !encoded || batch == 1 || seen.empty())
+    return true;
+  forgetTakenBack();
+  auto before = static_cast<int64_t>(insertedAt.size()) / batch;
+  int64_t next = std::count(ids, ids + count, inserted->inserted);
+  for (size_t i = 0; i < memory.size() && next > 0; ++i) {
+    const TensorDecl &one = seen[0]->vectors[i].decl;
+    int64_t each = 1, all;
+    for (size_t d = 0; d + 1 < one.shape.size(); ++d)
+      each *= one.shape[d];
+    all = each * static_cast<int64_t>(seen.size());
+    uint64_t bytes = dtypeBytes(one.dtype) * uint64_t(one.shape.back());
+    // Tokens beyond all vectors are tokens.
+    int64_t end = std::min(before + next, all), to = before * batch;
+    for (int64_t row = 0; row < batch; ++row)
+      for (int64_t from = before; from < end;) {
+        const Picture::Vectors &vectors = seen[from / each]->vectors[i];
+        int64_t run = std::min(end - from, each - from % each);
+        if (!model.copy(memory[i].made.data() + uint64_t(to) * bytes,
+                        vectors.memory.data() + uint64_t(from % each) * bytes,
+                        uint64_t(run) * bytes, error))
+          return false;
+        from += run;
+        to += run;
+      }
+  }
+  return true;
+}
+
 /// How many vectors were taken by tokens before: what the size is called that
 /// stands beside them. Without vectors there are those of one picture, and more
 /// were taken than there are: nothing is seen.

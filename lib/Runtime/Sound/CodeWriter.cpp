@@ -19,7 +19,7 @@ class CodeWriter {
 public:
   CodeWriter(CompiledModel &model, const GenerateOptions &options)
       : model(model), info(model.info()), options(options),
-        books(info.codes.books()),
+        books(info.codes.books()), late(books / info.codes.channels),
         guidance(options.guidance >= 0 ? options.guidance
                                        : info.codes.guidance),
         rows(guidance > 1 ? 2 : 1) {}
@@ -38,6 +38,7 @@ private:
   const ModelInfo &info;
   const GenerateOptions &options;
   const int64_t books;
+  const int64_t late; ///< codebooks of a channel, each a frame later
   const double guidance;
   const int64_t rows; ///< with the text, and without
   int64_t columns = 0, frames = 0, vocabulary = 0;
@@ -57,16 +58,16 @@ bool CodeWriter::findLength(Error &error) {
     return false;
   // Where fewer columns have a code of every codebook the published class has
   // no order of codes.
-  int64_t least = 2 * books - 2;
+  int64_t least = std::max<int64_t>(2 * late - 2, 1);
   if (limit.tokens < least)
     return error.badInput(std::to_string(limit.tokens) + " new tokens are " +
-                          "too few for " + std::to_string(books) +
+                          "too few for " + std::to_string(late) +
                           " codebooks, each one frame later than the one "
                           "before; --max-new-tokens=N takes " +
                           std::to_string(least) + " or more");
   if (__builtin_add_overflow(limit.tokens, 1, &columns))
     return error.badInput("--max-new-tokens is absurdly large");
-  frames = columns - books;
+  frames = columns - late;
   return true;
 }
 
@@ -194,7 +195,7 @@ bool CodeWriter::run(const std::vector<int64_t> &text, SoundCodes &codes,
       return false;
     for (int64_t book = 0; book < books; ++book) {
       std::vector<int64_t> &own = codes[size_t(book)];
-      int64_t frame = step - book, id = info.codes.pad;
+      int64_t frame = step - book / info.codes.channels, id = info.codes.pad;
       if (frame >= 0 && frame < frames) {
         if (!sampler.sample(scoresOf(logits, book), vocabulary, own, id, error,
                             info.suppress))
@@ -211,36 +212,6 @@ bool writeCodes(CompiledModel &model, const std::vector<int64_t> &text,
                 const GenerateOptions &options, SoundCodes &codes,
                 Error &error) {
   return CodeWriter(model, options).run(text, codes, error);
-}
-
-bool playCodes(CompiledModel &model, const SoundCodes &codes, Sound &sound,
-               Error &error) {
-  const EntryInfo *entry = model.entry("sound");
-  if (!entry)
-    return error.badInput("model '" + model.info().name +
-                          "' has no part that makes samples of codes");
-  Invocation invocation(model, *entry);
-  size_t book = 0;
-  for (const ArgInfo &arg : entry->args) {
-    if (arg.kind != ArgKind::Input || book == codes.size())
-      continue;
-    InputTensor input;
-    input.name = arg.name;
-    input.dtype = DType::I64;
-    input.shape = {1, static_cast<int64_t>(codes[book].size())};
-    input.data = codes[book++].data();
-    if (!invocation.bindInput(input, error))
-      return false;
-  }
-  std::vector<Buffer> buffers;
-  if (!invocation.resolve(/*past=*/0, "", error) ||
-      !invocation.bindOutputs(buffers, error) || !invocation.run(error))
-    return false;
-  const std::vector<int64_t> shape = invocation.outputs()[0].shape;
-  const auto *samples = reinterpret_cast<const float *>(buffers[0].data());
-  sound.rate = model.info().codes.rate;
-  sound.samples.assign(samples, samples + shape[1]);
-  return true;
 }
 
 } // namespace attune::runtime

@@ -8,30 +8,22 @@
 #ifndef ATTUNE_LIB_RUNTIME_SOUND_CODEWRITER_H
 #define ATTUNE_LIB_RUNTIME_SOUND_CODEWRITER_H
 
-#include "Wave.h"
+#include "CodePlayer.h"
 #include "attune/Runtime/Cli.h"
 
-#include <vector>
-
 namespace attune::runtime {
-
-/// Codes of a sound: those of codebook k in order, as many for each.
-using SoundCodes = std::vector<std::vector<int64_t>>;
 
 /// Writes codes for the text of these ids, or of what `options.inputs` holds
 /// (MusicGen, Copet et al. 2023). A step takes a column of codes, one of each
 /// codebook, and gives the scores of the next one. Frame f of codebook k stands
 /// in column f + k + 1; elsewhere stands the id for no code. So S steps give S
-/// + 1 - K frames of K codebooks. With a guidance g above 1 each step has a
+/// + 1 - K frames of K codebooks, of each channel if there are several: their
+/// codebooks take turns. With a guidance g above 1 each step has a
 /// second row, without the text: scores are those of it plus g times what the
 /// text changes. Of one column codebooks are chosen in their order.
 bool writeCodes(CompiledModel &model, const std::vector<int64_t> &text,
                 const GenerateOptions &options, SoundCodes &codes,
                 Error &error);
-
-/// Makes samples of codes.
-bool playCodes(CompiledModel &model, const SoundCodes &codes, Sound &sound,
-               Error &error);
 
 } // namespace attune::runtime
 

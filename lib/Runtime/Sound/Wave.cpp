@@ -215,6 +215,7 @@ template <typename T> static void store(std::string &bytes, T value) {
 bool writeWave(const std::string &path, const Sound &sound, Error &error) {
   uint64_t size = sound.samples.size() * sizeof(float);
   auto rate = static_cast<uint32_t>(sound.rate);
+  auto channels = static_cast<uint32_t>(sound.channels);
   constexpr uint32_t formatBytes = 18, factBytes = 4, headBytes = 4 + 3 * 8;
   if (size > UINT32_MAX - headBytes - formatBytes - factBytes)
     return error.badInput(path + ": a WAV file holds no " +
@@ -225,16 +226,16 @@ bool writeWave(const std::string &path, const Sound &sound, Error &error) {
   head += "WAVEfmt ";
   store(head, formatBytes);
   store(head, uint16_t(Format::Real));
-  store(head, uint16_t(1)); // channel
+  store(head, static_cast<uint16_t>(channels));
   store(head, rate);
-  store(head, static_cast<uint32_t>(rate * sizeof(float)));
-  store(head, static_cast<uint16_t>(sizeof(float)));
+  store(head, static_cast<uint32_t>(rate * channels * sizeof(float)));
+  store(head, static_cast<uint16_t>(channels * sizeof(float)));
   store(head, uint16_t(32));
   store(head, uint16_t(0)); // no more about the format
   // Of samples that are no whole numbers their count.
   head += "fact";
   store(head, factBytes);
-  store(head, static_cast<uint32_t>(sound.samples.size()));
+  store(head, static_cast<uint32_t>(sound.samples.size() / channels));
   head += "data";
   store(head, static_cast<uint32_t>(size));
   std::string_view samples(reinterpret_cast<const char *>(sound.samples.data()),

@@ -16,9 +16,10 @@
 
 namespace attune::runtime {
 
-/// A sound of one channel, from -1 to 1.
+/// A sound from -1 to 1.
 struct Sound {
-  int64_t rate = 0; ///< samples a second
+  int64_t rate = 0;     ///< samples a second
+  int64_t channels = 1; ///< side by side; a file that is read gives one
   std::vector<float> samples;
 };
 
@@ -37,10 +38,11 @@ bool parseWave(const uint8_t *bytes, uint64_t size, Sound &sound,
 /// Writes a WAV file of 32-bit floats, whole or not at all.
 bool writeWave(const std::string &path, const Sound &sound, Error &error);
 
-/// The sound at another rate, of ceil(count * rate / sound.rate) samples:
-/// sample n is what the sound has at n / rate seconds. What neither rate can
-/// hold is filtered off (by a sinc under a Kaiser window, 64 zeros on either
-/// side: flat to 0.91 of the lower rate's half and 90 dB down from there on).
+/// A sound of one channel at another rate, of ceil(count * rate / sound.rate)
+/// samples: sample n is what the sound has at n / rate seconds. What neither
+/// rate can hold is filtered off (by a sinc under a Kaiser window, 64 zeros on
+/// either side: flat to 0.91 of the lower rate's half and 90 dB down from there
+/// on).
 void resample(Sound &sound, int64_t rate);
 
 } // namespace attune::runtime

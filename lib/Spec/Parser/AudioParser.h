@@ -23,8 +23,9 @@ Audio parseAudio(const Object &object, const std::vector<TensorSpec> &inputs,
                  const std::function<Known(const Value &value,
                                            const std::string &pointer)> &token);
 
-/// Reads the object "codes" of a model whose streams are known.
+/// Reads the objects "codes" and "playback" of a model whose streams are known.
 Codes parseCodes(const Object &object, const Model &model);
+Playback parsePlayback(const Object &object, const Model &model);
 
 } // namespace attune::spec
 

@@ -70,12 +70,14 @@ static void checkSound(const Object &object, const Model &model,
                             ? "the model has no stream " + quote(codes.sound)
                             : "is the stream that writes the codes");
   std::vector<std::string> own = idsOf(*found);
-  if (own.size() != codes.inputs.size())
-    return object.error("sound", "stream " + quote(codes.sound) + " reads " +
-                                     std::to_string(own.size()) +
-                                     " inputs of ids, but there are " +
-                                     std::to_string(codes.inputs.size()) +
-                                     " codebooks");
+  size_t each = codes.inputs.size() / size_t(codes.channels);
+  if (own.size() != each)
+    return object.error("sound",
+                        "stream " + quote(codes.sound) + " reads " +
+                            std::to_string(own.size()) +
+                            " inputs of ids, but there are " +
+                            std::to_string(each) + " codebooks" +
+                            (codes.channels > 1 ? " of a channel" : ""));
   for (const std::string &name : own)
     for (const Stream &stream : model.streams) {
       std::vector<std::string> others = idsOf(stream);
@@ -94,6 +96,7 @@ Codes parseCodes(const Object &object, const Model &model) {
   if (const Value *inputs = object.get("inputs"))
     for (const Value &input : inputs->elements)
       codes.inputs.push_back(input.text);
+  codes.channels = object.integer("channels", 1).value_or(1);
   codes.pad = object.integer("pad", 0).value_or(0);
   codes.guidance = object.number("guidance", 1);
   codes.sound = object.string("sound");
@@ -106,6 +109,10 @@ Codes parseCodes(const Object &object, const Model &model) {
   if (!object.get("inputs"))
     return codes;
   checkInputs(object, model, codes);
+  if (codes.inputs.size() % size_t(codes.channels) != 0)
+    object.error("channels", "do not share " +
+                                 std::to_string(codes.inputs.size()) +
+                                 " codebooks evenly");
   const Layer *head = model.streams.back().layers.empty()
                           ? nullptr
                           : &model.streams.back().layers.back();
@@ -119,6 +126,44 @@ Codes parseCodes(const Object &object, const Model &model) {
   if (!codes.sound.empty())
     checkSound(object, model, codes);
   return codes;
+}
+
+/// A sound of one piece or of several, each a row of the batch.
+Playback parsePlayback(const Object &object, const Model &model) {
+  Playback playback;
+  playback.location = object.getLocation();
+  if (const Value *inputs = object.get("inputs"))
+    for (const Value &input : inputs->elements)
+      playback.inputs.push_back(input.text);
+  playback.rate = object.integer("rate", 32000).value_or(32000);
+  playback.none = object.has("none") ? object.integer("none", 0) : Known();
+  playback.piece = object.integer("piece", 0).value_or(0);
+  playback.step =
+      object.integer("step", playback.piece).value_or(playback.piece);
+  playback.scaled = object.boolean("scaled", false);
+  if (playback.step > playback.piece)
+    object.error("step", "is more than the " + std::to_string(playback.piece) +
+                             " samples of a piece");
+  if (object.get("inputs") && playback.inputs.empty())
+    object.error("inputs", "expected one input for each codebook");
+  for (const std::string &name : playback.inputs) {
+    auto found = std::find_if(
+        model.inputs.begin(), model.inputs.end(),
+        [&](const TensorSpec &input) { return input.name == name; });
+    if (found == model.inputs.end())
+      object.error("inputs", "the model has no input " + quote(name));
+    else if (!isIds(*found))
+      object.error("inputs",
+                   "input " + quote(name) + " holds no ids [pieces, frames]");
+  }
+  const Layer *last =
+      model.outputs.empty()
+          ? nullptr
+          : findResult(model.streams, model.outputs.front().layer);
+  if (last && (last->pooled || last->width < 1 || last->width > 2))
+    object.error("the first output is no sound [pieces, samples, channels] of "
+                 "one channel or two");
+  return playback;
 }
 
 } // namespace attune::spec

@@ -437,6 +437,9 @@ void ModelParser::parseGeneration() {
   auto generation = root.object("generation"), audio = root.object("audio");
   if (auto codes = root.object("codes"); codes && !model.streams.empty())
     model.codes = parseCodes(*codes, model);
+  if (auto playback = root.object("playback");
+      playback && !model.streams.empty())
+    model.playback = parsePlayback(*playback, model);
   if ((!generation && !audio) || model.streams.empty())
     return;
   int64_t vocab = 0;

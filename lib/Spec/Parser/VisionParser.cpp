@@ -9,6 +9,10 @@
 
 namespace attune::spec {
 
+static InstanceNorm parseInstanceNorm(const Object &object) {
+  return {object.number("eps", 1e-5), object.boolean("together", false)};
+}
+
 /// False if `object` has no layer of these kinds whose options are readable.
 bool LayerParser::parseVision(const Object &object, Layer &layer) {
   for (const char *kind : {"class_tokens", "slice", "concat", "conv"})
@@ -37,7 +41,7 @@ bool LayerParser::parseVision(const Object &object, Layer &layer) {
     layer.op = BatchNorm{options->number("eps", 1e-5)};
   } else if (auto options = object.object("instance_norm")) {
     needTokens(*options);
-    layer.op = InstanceNorm{options->number("eps", 1e-5)};
+    layer.op = parseInstanceNorm(*options);
   } else if (auto options = object.object("add")) {
     layer.op = parseAdd(*options);
   } else if (auto options = object.object("l2_norm")) {
@@ -172,6 +176,15 @@ static void keepPlaces(const Object &object, Conv &conv) {
   conv.reflect = object.boolean("reflect", false);
   if (conv.reflect && !conv.same)
     object.error("reflect", "belongs to 'same'");
+  conv.causal = object.boolean("causal", false);
+  if (conv.causal && !conv.same && !conv.transposed)
+    object.error("causal", "belongs to 'same' or 'transposed'");
+  if (auto norm = object.object("norm")) {
+    conv.norm = parseInstanceNorm(*norm);
+    if (!conv.transposed)
+      object.error("norm", "belongs to 'transposed'; others have an "
+                           "'instance_norm' behind them");
+  }
   const char *key = conv.same ? "same" : "transposed";
   if (!conv.same && !conv.transposed)
     return;
@@ -188,7 +201,7 @@ static void keepPlaces(const Object &object, Conv &conv) {
   else if (conv.transposed && object.has("groups"))
     object.error("groups", "is not for transposed convolutions");
   for (size_t i = 0; conv.same && i < conv.kernel.size(); ++i)
-    conv.padding[i] = conv.kernel[i] / 2;
+    conv.padding[i] = conv.causal ? conv.kernel[i] - 1 : conv.kernel[i] / 2;
 }
 
 /// Reads an input [batch, channels, ...] if it starts the stream, or [batch,

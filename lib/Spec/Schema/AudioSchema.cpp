@@ -64,16 +64,44 @@ const ObjectType &codesType() {
            "inputs [batch, frames] of ids, one for each codebook; the last "
            "layer has the scores of all codebooks, one behind the other",
            true},
+          {"channels", integer(1, 2),
+           "of the sound, whose codebooks take turns: k is number k / channels "
+           "of channel k % channels, and runs that many frames late; default "
+           "1"},
           {"pad", integer(0), "stands where a codebook has no code", true},
           {"guidance", number(),
            "scores become those without a text plus so many times what the "
            "text "
            "changes; default 1"},
           {"sound", string(),
-           "the stream that makes samples of codes, which it reads from inputs "
-           "of its own; it is no part of a forward pass"},
+           "the stream that makes samples of a channel's codes, which it reads "
+           "from inputs of its own; it is no part of a forward pass"},
           {"rate", integer(1000, 1000000),
            "of 'sound': samples a second; default 32000"},
+      },
+      {},
+      {}};
+  return type;
+}
+
+const ObjectType &playbackType() {
+  static const ObjectType type{
+      "playback",
+      "How the first output [pieces, samples, channels] is made of codes and "
+      "played.",
+      {
+          {"inputs", array(string()),
+           "inputs [pieces, frames] of ids, one for each codebook", true},
+          {"rate", integer(1000, 1000000), "samples a second", true},
+          {"none", integer(0),
+           "the id for no code, which lets the first codebooks be played "
+           "alone; default all are needed"},
+          {"piece", integer(1), "samples of a whole piece; default any"},
+          {"step", integer(1),
+           "samples from one piece to the next, which fade into each other "
+           "where they overlap; default 'piece'"},
+          {"scaled", boolean(),
+           "each piece has a loudness that multiplies it; default false"},
       },
       {},
       {}};

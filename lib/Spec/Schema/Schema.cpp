@@ -452,6 +452,7 @@ const ObjectType &modelType() {
           {"generation", object(generationType()), "for attune generate"},
           {"audio", object(audioType()), "for attune generate --audio"},
           {"codes", object(codesType()), "for attune generate --audio-out"},
+          {"playback", object(playbackType()), "for attune generate --codes"},
       },
       {"layers", "streams"},
       "way to give its layers"};
@@ -485,7 +486,7 @@ static std::vector<const ObjectType *> &allObjectTypes() {
       &uniteType(),        &jointType(),        &unpatchType(),
       &weightSourceType(), &layerType(),        &inputType(),
       &streamType(),       &samplingType(),     &generationType(),
-      &audioType(),        &codesType()};
+      &audioType(),        &codesType(),        &playbackType()};
   return types;
 }
 

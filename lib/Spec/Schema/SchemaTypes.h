@@ -130,6 +130,7 @@ const ObjectType &generationType();
 /// The table of what hearing needs (AudioSchema.cpp).
 const ObjectType &audioType();
 const ObjectType &codesType();
+const ObjectType &playbackType();
 
 /// Tables of recurrent layers (RecurrentSchema.cpp), parts first.
 const ObjectType &recurrentType();

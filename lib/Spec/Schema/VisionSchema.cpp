@@ -93,6 +93,12 @@ const ObjectType &convType() {
            "one dimension, a kernel of whole strides: gives 'stride' times as "
            "many places; the others are cut off by halves, behind by one less "
            "if they are odd; default false"},
+          {"causal", boolean(),
+           "same or transposed: no place sees a later one, as all padding is "
+           "before the first and all that is cut off is behind the last; "
+           "default false"},
+          {"norm", object(instanceNormType()),
+           "transposed: of all places, before some are cut off"},
           {"groups", integer(1),
            "of channels, each of which makes its share of 'out'; default 1"},
           {"layout", choice({"channels_first", "channels_last"}),
@@ -122,7 +128,10 @@ const ObjectType &instanceNormType() {
       "instance_norm",
       "(x - mean) / sqrt(variance + eps) * weight + bias of each channel, with "
       "the mean and variance of all its tokens.",
-      {{"eps", positive(), "default 1e-5"}},
+      {{"eps", positive(), "default 1e-5"},
+       {"together", boolean(),
+        "the mean and variance are those of all channels of all tokens; "
+        "default false"}},
       {},
       {}};
   return type;

@@ -285,6 +285,7 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
   if (failed(addJson("chat", info.chatJson, "the chat template")) ||
       failed(addJson("audio", info.audioJson, "what it hears")) ||
       failed(addJson("codes", info.codesJson, "what it plays")) ||
+      failed(addJson("playback", info.playbackJson, "how it is played")) ||
       failed(addJson("images", info.imagesJson, "preprocessor_config.json")) ||
       failed(addJson("inspect", info.inspectJson, "the inspection report")))
     return failure();

@@ -202,10 +202,11 @@ TEST(Schema, EveryKeyIsTested) {
   ASSERT_FALSE(document.is_discarded());
   std::set<std::string> keys;
   collectKeys(document, keys);
-  // A sound is frames or samples, or made of codes, and an image is made of
-  // noise, each with keys of its own.
-  for (const char *more : {"every-key-of-waves.json", "every-key-of-codes.json",
-                           "every-key-of-noise.json"}) {
+  // A sound is frames or samples, or codes that are written or played, and an
+  // image is made of noise, each with keys of its own.
+  for (const char *more :
+       {"every-key-of-waves.json", "every-key-of-codes.json",
+        "every-key-of-playback.json", "every-key-of-noise.json"}) {
     std::string sounds =
         readText(std::string(ATTUNE_SPEC_DIR "/../../test/Unit/Spec/") + more);
     EXPECT_EQ(parseText(sounds).text(), "");

@@ -35,6 +35,7 @@ struct ProductInfo {
   std::string chatJson;      ///< {"template", "tokens"}, may be empty
   std::string audioJson;     ///< how it hears, see spec::print; may be empty
   std::string codesJson;     ///< how it writes sounds; the same
+  std::string playbackJson;  ///< how it plays codes; the same
   std::string imagesJson;    ///< a preprocessor_config.json, may be empty
   std::string inspectJson;   ///< a JSON object for `inspect`, may be empty
   std::vector<std::string> needs; ///< of the CPU; see TargetDescription

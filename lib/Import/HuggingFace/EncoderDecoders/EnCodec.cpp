@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 // The decoder alone: codes in, samples out. What makes codes of a sound is not
-// read.
+// read. Published are the forms of 24 kHz (causal), 48 kHz (two channels,
+// pieces with norms over each) and 32 kHz (neither).
 
 #include "../Architectures.h"
 #include "EncoderDecoder.h"
@@ -19,14 +20,25 @@ namespace attune::hf {
 using namespace spec;
 
 namespace {
-/// The layers of the decoder under their numbers in its class.
+/// What holds for all convolutions of a decoder.
+struct Form {
+  bool mirrors = true; ///< at both ends of a sound, which else is silent there
+  bool causal = false;
+  bool normed = false;   ///< each over all of its result
+  bool shortcut = false; ///< residual blocks have one beside them
+};
+
+/// The layers of the decoder under their numbers in its class. With shortcuts
+/// it is several streams: one ends where a shortcut begins.
 class DecoderBuilder {
 public:
-  DecoderBuilder(Config &config, const std::string &prefix, bool mirrors)
-      : stream(config, prefix), prefix(prefix), mirrors(mirrors) {}
+  DecoderBuilder(Config &config, const std::string &prefix, Form form)
+      : config(config), prefix(prefix), form(form) {
+    stream.emplace(config, prefix);
+  }
 
   void codebooks(const std::vector<std::string> &codes, int64_t size,
-                 int64_t width);
+                 int64_t width, bool hasNone);
   void conv(const char *key, int64_t out, int64_t kernel) {
     place(next() + ".conv", key, out, kernel);
   }
@@ -34,35 +46,65 @@ public:
   void activate() { elu(next()); }
   void grow(int64_t out, int64_t ratio);
   void residual(int64_t inner, int64_t kernel);
-
-  StreamBuilder stream;
+  std::vector<Stream> take(const std::string &name);
 
 private:
   std::string next() { return "decoder.layers." + std::to_string(number++); }
   void place(const std::string &name, const char *key, int64_t out,
              int64_t kernel);
+  void norm(const std::string &name);
   void elu(const std::string &name);
   void add(const std::string &name, const char *key, const std::string &source);
+  void end(const std::string &name);
+  void begin(const std::string &source, int64_t width);
 
+  Config &config;
   std::string prefix;
-  bool mirrors; ///< at both ends of a sound, which else is silent there
+  Form form;
+  std::optional<StreamBuilder> stream;
+  std::string input;           ///< what it reads
+  std::vector<Stream> streams; ///< those before it
   int64_t number = 0;
   std::string last; ///< the name of what a block or an LSTM reads
 };
 } // namespace
 
+/// Ends a stream.
+void DecoderBuilder::end(const std::string &name) {
+  Stream &ended = streams.emplace_back(stream->take());
+  ended.name = name;
+  ended.input = input;
+  ended.location = config.locate();
+}
+
+/// Begins one behind the layer `source`, whose width is `width`.
+void DecoderBuilder::begin(const std::string &source, int64_t width) {
+  stream.emplace(config, prefix, width);
+  input = source;
+}
+
 void DecoderBuilder::codebooks(const std::vector<std::string> &codes,
-                               int64_t size, int64_t width) {
+                               int64_t size, int64_t width, bool hasNone) {
   for (size_t k = 0; k < codes.size(); ++k) {
     std::string name = "quantizer.layers." + std::to_string(k) + ".codebook";
     Embedding table;
-    table.vocab = size;
+    table.vocab = size + (hasNone ? 1 : 0);
     table.width = width;
     if (k > 0)
       table.input = codes[k];
-    stream.add(name, "codebook_size", table, width).weights["weight"] = {
-        {prefix + name + ".embed", false, 0, -1}};
+    std::vector<WeightSource> &rows =
+        stream->add(name, "codebook_size", table, width).weights["weight"];
+    rows = {{prefix + name + ".embed", false, 0, -1}};
+    // No code adds nothing.
+    if (hasNone)
+      rows.push_back({prefix + name + ".embed", false, 0, 1, /*stride=*/0,
+                      /*count=*/1, /*step=*/0, /*scale=*/0});
   }
+}
+
+/// Of the convolution "<layer>.conv" the tensors are those of "<layer>.norm".
+static std::string normOf(const std::string &conv) {
+  return conv.substr(0, conv.size() - std::string_view("conv").size()) + "norm";
 }
 
 /// A convolution that keeps the number of places; one of a single place is a
@@ -74,41 +116,49 @@ void DecoderBuilder::place(const std::string &name, const char *key,
     Linear linear;
     linear.out = out;
     linear.bias = true;
-    stream.add(name, key, linear, out);
-    return;
+    stream->add(name, key, linear, out);
+  } else {
+    Conv conv;
+    conv.out = out;
+    conv.channels = stream->getWidth();
+    conv.kernel = {kernel};
+    conv.stride = {1};
+    conv.padding = {form.causal ? kernel - 1 : kernel / 2};
+    conv.same = true;
+    conv.reflect = form.mirrors;
+    conv.causal = form.causal;
+    stream->add(name, key, conv, out);
   }
-  Conv conv;
-  conv.out = out;
-  conv.channels = stream.getWidth();
-  conv.kernel = {kernel};
-  conv.stride = {1};
-  conv.padding = {kernel / 2};
-  conv.same = true;
-  conv.reflect = mirrors;
-  stream.add(name, key, conv, out);
+  if (!form.normed)
+    return;
+  InstanceNorm norm;
+  norm.together = true;
+  last = normOf(name);
+  stream->add(last, "norm_type", norm);
 }
 
 void DecoderBuilder::elu(const std::string &name) {
   Function function;
   function.activation = Activation::Elu;
-  stream.add(name, "model_type", function);
+  stream->add(name, "model_type", function);
 }
 
 void DecoderBuilder::add(const std::string &name, const char *key,
                          const std::string &source) {
   Add op;
-  op.source = prefix + source;
-  stream.add(name, key, op);
+  op.source = source;
+  stream->add(name, key, op);
+  last = name;
 }
 
 void DecoderBuilder::lstm(int64_t layers) {
   std::string name = next(), source = last;
   Recurrent recurrent;
   recurrent.cell = CellKind::Lstm;
-  recurrent.width = stream.getWidth();
+  recurrent.width = stream->getWidth();
   recurrent.layers = layers;
-  stream.add(name + ".lstm", "num_lstm_layers", recurrent);
-  add(name, "num_lstm_layers", source);
+  stream->add(name + ".lstm", "num_lstm_layers", recurrent);
+  add(name, "num_lstm_layers", prefix + source);
 }
 
 /// The transposed convolution of two strides: its tensor [in, out, kernel] has,
@@ -116,13 +166,16 @@ void DecoderBuilder::lstm(int64_t layers) {
 void DecoderBuilder::grow(int64_t out, int64_t ratio) {
   Conv conv;
   conv.out = out;
-  conv.channels = stream.getWidth();
+  conv.channels = stream->getWidth();
   conv.kernel = {2 * ratio};
   conv.stride = {ratio};
   conv.padding = {0};
   conv.transposed = true;
+  conv.causal = form.causal;
   last = next() + ".conv";
-  Layer &layer = stream.add(last, "upsampling_ratios", conv, out);
+  if (form.normed)
+    conv.norm = InstanceNorm{1e-5, /*together=*/true};
+  Layer &layer = stream->add(last, "upsampling_ratios", conv, out);
   std::vector<WeightSource> &places = layer.weights["weight"];
   for (int64_t place = 0; place < 2 * ratio; ++place) {
     WeightSource source = {prefix + last + ".weight", true, place, place + 1};
@@ -130,44 +183,96 @@ void DecoderBuilder::grow(int64_t out, int64_t ratio) {
     source.count = out;
     places.push_back(source);
   }
+  if (!form.normed)
+    return;
+  for (const char *role : {".weight", ".bias"})
+    layer.weights[std::string("norm") + role] = {
+        {prefix + normOf(last) + role, false, 0, -1}};
 }
 
-/// Two convolutions, each behind an activation.
+/// Two convolutions, each behind an activation, and what they read, itself or
+/// through one of a single place.
 void DecoderBuilder::residual(int64_t inner, int64_t kernel) {
-  std::string name = next(), source = last;
-  int64_t width = stream.getWidth();
+  std::string part = "_" + std::to_string(number);
+  std::string name = next(), read = prefix + last, source = read;
+  int64_t width = stream->getWidth();
+  if (form.shortcut) {
+    end("before" + part);
+    begin(read, width);
+    place(name + ".shortcut.conv", "use_conv_shortcut", width, 1);
+    source = "beside" + part;
+    end(source);
+    begin(read, width);
+  }
   elu(name + ".block.0");
   place(name + ".block.1.conv", "residual_kernel_size", inner, kernel);
   elu(name + ".block.2");
   place(name + ".block.3.conv", "residual_kernel_size", width, 1);
   add(name, "num_residual_layers", source);
-  last = name;
 }
 
-/// What no published model of codes has, or what is not read.
+std::vector<Stream> DecoderBuilder::take(const std::string &name) {
+  end(name);
+  return std::move(streams);
+}
+
+/// What no published model of codes has.
 static void refuseOthers(Config &config) {
-  std::string norm = config.text("norm_type", "weight_norm");
-  if (norm != "weight_norm")
-    config.error("norm_type", "expected \"weight_norm\", found " + quote(norm));
   auto refuse = [&](const char *key, bool present, const char *why) {
     if (present)
       config.error(key, why);
   };
-  refuse("use_causal_conv", config.flag("use_causal_conv", true),
-         "convolutions that see no later sample are not supported");
-  refuse("use_conv_shortcut", config.flag("use_conv_shortcut", true),
-         "convolutions beside residual blocks are not supported");
-  config.mustBeFalse("normalize", "sounds with a loudness of their own beside "
-                                  "the codes are not supported");
-  refuse("chunk_length_s", config.get("chunk_length_s"),
-         "sounds in overlapping pieces are not supported");
   refuse("num_residual_layers", config.integer("num_residual_layers", 1) != 1,
          "expected one residual block behind each transposed convolution");
-  refuse("audio_channels", config.integer("audio_channels", 1) != 1,
-         "expected one channel");
-  // Their dilation is that of the second block on; overlap and the trimmed side
-  // are those of pieces and of causal convolutions.
-  config.ignore({"dilation_growth_rate", "overlap", "trim_right_ratio"});
+  refuse("trim_right_ratio", config.real("trim_right_ratio", 1) != 1,
+         "expected 1: all that is cut off is behind the sound");
+  // That of the second block on.
+  config.ignore({"dilation_growth_rate"});
+}
+
+static Form readForm(Config &config) {
+  Form form;
+  std::string norm = config.text("norm_type", "weight_norm");
+  form.normed = norm == "time_group_norm";
+  if (norm != "weight_norm" && !form.normed)
+    config.error("norm_type", "expected \"weight_norm\" or "
+                              "\"time_group_norm\", found " +
+                                  quote(norm));
+  std::string padding = config.text("pad_mode", "reflect");
+  form.mirrors = padding == "reflect";
+  if (padding != "constant" && !form.mirrors)
+    config.error("pad_mode", "expected \"reflect\" or \"constant\", found " +
+                                 quote(padding));
+  form.causal = config.flag("use_causal_conv", true);
+  form.shortcut = config.flag("use_conv_shortcut", true);
+  if (form.normed && form.causal)
+    config.error("use_causal_conv",
+                 "a \"time_group_norm\" sees all samples, and a causal "
+                 "convolution no later ones");
+  return form;
+}
+
+/// Pieces of so many seconds, of which this share overlaps.
+static void readPieces(Config &config, Playback &playback) {
+  playback.scaled = config.flag("normalize", false);
+  if (!config.get("chunk_length_s")) {
+    config.ignore({"overlap"});
+    return;
+  }
+  double seconds = config.real("chunk_length_s", std::nullopt);
+  double overlap = config.real("overlap", std::nullopt);
+  if (overlap >= 1)
+    config.error("overlap", "expected a share of a piece, which is less than "
+                            "1");
+  double samples = seconds * double(playback.rate);
+  if (samples < 1 || samples > double(maxSize)) {
+    config.error("chunk_length_s", "makes no piece of at least one sample");
+    return;
+  }
+  playback.piece = int64_t(samples);
+  // As the class computes it.
+  playback.step =
+      std::max<int64_t>(1, int64_t((1.0 - overlap) * double(playback.piece)));
 }
 
 static std::vector<int64_t> readRatios(Config &config) {
@@ -211,9 +316,15 @@ std::optional<SoundDecoder>
 readSoundDecoder(Config &config, const std::string &prefix,
                  const std::vector<std::string> &codes) {
   SoundDecoder result;
+  Playback &playback = result.playback;
   refuseOthers(config);
-  result.rate = config.integer("sampling_rate", 24000);
-  config.get("target_bandwidths");
+  Form form = readForm(config);
+  playback.inputs = codes;
+  playback.location = config.locate();
+  playback.rate = config.integer("sampling_rate", 24000);
+  readPieces(config, playback);
+  const Value *bandwidths = config.get("target_bandwidths");
+  int64_t sounds = config.integer("audio_channels", 1, /*most=*/2);
   int64_t width = config.integer("hidden_size", 128);
   int64_t filters = config.integer("num_filters", 32);
   int64_t size = config.integer("codebook_size", 1024);
@@ -225,10 +336,6 @@ readSoundDecoder(Config &config, const std::string &prefix,
   int64_t residualKernel = config.integer("residual_kernel_size", 3);
   int64_t compress = config.integer("compress", 2);
   int64_t layers = config.integer("num_lstm_layers", 2);
-  std::string padding = config.text("pad_mode", "reflect");
-  if (padding != "reflect" && padding != "constant")
-    config.error("pad_mode", "expected \"reflect\" or \"constant\", found " +
-                                 quote(padding));
   std::vector<int64_t> ratios = readRatios(config);
   if (config.hasErrors())
     return std::nullopt;
@@ -238,8 +345,12 @@ readSoundDecoder(Config &config, const std::string &prefix,
     return std::nullopt;
   }
 
-  DecoderBuilder decoder(config, prefix, padding == "reflect");
-  decoder.codebooks(codes, size, width);
+  // At a lower bandwidth the first codebooks are all that there is.
+  bool hasNone = !bandwidths || bandwidths->elements.size() > 1;
+  if (hasNone)
+    playback.none = size;
+  DecoderBuilder decoder(config, prefix, form);
+  decoder.codebooks(codes, size, width, hasNone);
   decoder.conv("kernel_size", wide, kernel);
   decoder.lstm(layers);
   for (int64_t ratio : ratios) {
@@ -249,11 +360,9 @@ readSoundDecoder(Config &config, const std::string &prefix,
     decoder.residual(std::max<int64_t>(wide / compress, 1), residualKernel);
   }
   decoder.activate();
-  decoder.conv("last_kernel_size", /*out=*/1, lastKernel);
-  result.stream = decoder.stream.take();
-  result.stream.name = "sound";
-  result.stream.input = codes.front();
-  result.stream.location = config.locate();
+  decoder.conv("last_kernel_size", sounds, lastKernel);
+  result.streams = decoder.take("sound");
+  result.streams.front().input = codes.front();
   return result;
 }
 
@@ -283,8 +392,9 @@ std::optional<Model> importEnCodec(ImportContext &context) {
   std::optional<SoundDecoder> decoder = readSoundDecoder(config, "", codes);
   if (!decoder)
     return std::nullopt;
-  decoder->stream.name = "main";
-  model.streams.push_back(std::move(decoder->stream));
+  decoder->streams.back().name = "main";
+  model.streams = std::move(decoder->streams);
+  model.playback = std::move(decoder->playback);
   const Layer &last = model.streams.back().layers.back();
   model.outputs.push_back({"audio_values", last.name, last.location});
   return model;

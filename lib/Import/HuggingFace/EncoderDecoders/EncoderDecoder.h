@@ -27,8 +27,8 @@ std::optional<spec::Stream> readT5Encoder(Config &config,
 /// The part of EnCodec that makes samples of codes: those of codebook k stand
 /// in the input `codes[k]`.
 struct SoundDecoder {
-  spec::Stream stream;
-  int64_t rate = 0; ///< samples a second
+  std::vector<spec::Stream> streams; ///< the last is "sound"
+  spec::Playback playback;
 };
 /// Declares `count` inputs [batch, frames] of codes, `name` with numbers behind
 /// it, and gives their names.

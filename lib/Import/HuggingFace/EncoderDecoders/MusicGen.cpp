@@ -31,13 +31,14 @@ private:
   bool readSizes(Config &config);
   void addText(Config &config, Stream text);
   void addMusic(Config &config);
+  bool addSound(Config &config);
 
   ImportContext &context;
   Config &root;
   Model model;
   std::vector<std::string> codes; ///< inputs, one for each codebook
   int64_t width = 0, heads = 0, layers = 0, inner = 0, vocab = 0, books = 0;
-  int64_t length = 0;
+  int64_t length = 0, channels = 1;
   std::optional<Activation> activation;
 };
 } // namespace
@@ -69,10 +70,11 @@ bool MusicGenImporter::readSizes(Config &config) {
   books = config.integer("num_codebooks", 4, /*most=*/64);
   activation = config.activation("activation_function", "gelu");
   config.mustShare("num_attention_heads", heads, "hidden_size", width);
-  if (config.integer("audio_channels", 1) != 1)
-    config.error("audio_channels",
-                 "expected one channel: the codes of two "
-                 "have another order, which is not supported");
+  channels = config.integer("audio_channels", 1, /*most=*/2);
+  if (books % channels != 0)
+    config.error("num_codebooks", std::to_string(books) +
+                                      " are not as many for each of " +
+                                      std::to_string(channels) + " channels");
   if (config.get("cross_attention_hidden_size"))
     config.error("cross_attention_hidden_size",
                  "a text without a projection of its own is not supported");
@@ -155,6 +157,34 @@ void MusicGenImporter::addMusic(Config &config) {
                        {"logits", last.name, last.location});
 }
 
+/// Of one channel: that of two makes them one after the other.
+bool MusicGenImporter::addSound(Config &config) {
+  // Of other sizes: it runs when all has been written.
+  std::vector<std::string> written = declareCodes(
+      config, "audio_codes", "sounds", "written", books / channels, model);
+  std::optional<SoundDecoder> decoder =
+      readSoundDecoder(config, "audio_encoder.", written);
+  if (!decoder)
+    return false;
+  auto refuse = [&](bool present, const char *key, const char *why) {
+    if (present)
+      config.error(key, why);
+  };
+  refuse(decoder->streams.size() > 1, "use_conv_shortcut",
+         "is not supported within MusicGen, whose codec has none");
+  refuse(decoder->streams.back().layers.back().width > 1, "audio_channels",
+         "expected one channel: MusicGen's codec makes them one by one");
+  refuse(decoder->playback.piece != 0, "chunk_length_s",
+         "sounds in overlapping pieces are not supported within MusicGen");
+  refuse(decoder->playback.scaled, "normalize",
+         "MusicGen writes no loudness beside the codes");
+  model.streams.push_back(std::move(decoder->streams.back()));
+  Codes &several = model.codes.emplace();
+  several.sound = "sound";
+  several.rate = decoder->playback.rate;
+  return !config.hasErrors();
+}
+
 std::optional<Model> MusicGenImporter::run() {
   std::optional<Config> text = part("text_encoder", "t5"),
                         sound = part("audio_encoder", "encodec"),
@@ -170,26 +200,20 @@ std::optional<Model> MusicGenImporter::run() {
   ids.location = text->locate("vocab_size");
   model.inputs.push_back(ids);
   codes = declareCodes(*music, "codes", "batch", "frames", books, model);
-  // Of other sizes: it runs when all has been written.
-  std::vector<std::string> written =
-      declareCodes(*sound, "audio_codes", "sounds", "written", books, model);
-  std::optional<SoundDecoder> decoder =
-      readSoundDecoder(*sound, "audio_encoder.", written);
+  bool sounds = addSound(*sound);
   std::optional<Stream> encoder =
       readT5Encoder(*text, context.checkpoint, "text_encoder.");
-  if (!decoder || !encoder)
+  if (!sounds || !encoder)
     return std::nullopt;
-  model.streams.push_back(std::move(decoder->stream));
   addText(*music, std::move(*encoder));
   addMusic(*music);
   text->finish("the text encoder of MusicGen", keysOfClass("t5"));
   sound->finish("the audio encoder of MusicGen", keysOfClass("encodec"));
   music->finish("the decoder of MusicGen", keysOfClass("musicgen_decoder"));
-  Codes &several = model.codes.emplace();
+  Codes &several = *model.codes;
   several.inputs = codes;
+  several.channels = channels;
   several.pad = vocab;
-  several.sound = "sound";
-  several.rate = decoder->rate;
   several.location = music->locate();
   model.generation.pad = model.generation.bos = vocab;
   model.generation.decoderStart = vocab;
