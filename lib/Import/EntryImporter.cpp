@@ -20,9 +20,8 @@ using namespace attune;
 /// whose results it reads.
 static std::string rootInput(const spec::Model &model, size_t number) {
   const std::string &name = model.streams[number].input;
-  for (const spec::TensorSpec &input : model.inputs)
-    if (input.name == name)
-      return name;
+  if (findInput(model, name))
+    return name;
   for (size_t i = 0; i < number; ++i)
     if (model.streams[i].name == name)
       return rootInput(model, i);
@@ -51,7 +50,10 @@ EntryImporter::EntryImporter(ModuleImport &shared, EntryKind kind)
     std::string prefix = rootInput(model, i);
     std::string root = prefix;
     StringRef before = prefix;
-    if (model.streams.size() == 1)
+    if (before.consume_back("values") &&
+        findInput(model, before.str() + "attention_mask"))
+      prefix = before.str(); // "pixel_values": "pixel_attention_mask"
+    else if (model.streams.size() == 1)
       prefix = "";
     else if (before.consume_back("input_ids"))
       prefix = before.str();

@@ -74,7 +74,8 @@ struct StreamState {
   const EqualLayers &equal;
   /// The inputs that hide padding and number the tokens. For an input called
   /// "decoder_input_ids" these are "decoder_attention_mask" and
-  /// "decoder_position_ids", as Hugging Face calls them.
+  /// "decoder_position_ids", as Hugging Face calls them; "pixel_values" may
+  /// have a "pixel_attention_mask".
   std::string maskName, positionsName;
   /// The graph input that it starts from, also through other streams.
   std::string root;
@@ -100,6 +101,10 @@ enum class EntryKind {
 /// f64: of a large angle f32 leaves few digits behind the turns.
 mlir::Value angleOf(mlir::OpBuilder &builder, mlir::Location loc,
                     mlir::Value number, mlir::Value frequency);
+
+/// The model's input of this name, or null.
+const spec::TensorSpec *findInput(const spec::Model &model,
+                                  const std::string &name);
 
 /// Builds one entry and the functions of the repeated layers it calls.
 class EntryImporter {
@@ -171,6 +176,7 @@ private:
   mlir::LogicalResult importEmbedding(size_t number);
   mlir::LogicalResult importPositions(size_t number);
   mlir::LogicalResult importGrid(size_t number);
+  mlir::LogicalResult importShapes(size_t number);
   void setPositions(const spec::Positions &op, mlir::Location at,
                     mlir::Value result);
   mlir::Value placeOf(mlir::Location at, bool row);
@@ -208,6 +214,7 @@ private:
   mlir::LogicalResult normPlaces(size_t number, const spec::InstanceNorm &op,
                                  const std::string &prefix = "");
   mlir::Value groupedProduct(size_t number, mlir::Value patches);
+  mlir::Value shown(mlir::Location at, mlir::Value tokens);
   void importSlice(const spec::Slice &op, const spec::Layer &layer);
   mlir::LogicalResult importPart(const spec::Slice &op,
                                  const spec::Layer &layer);
@@ -340,6 +347,9 @@ private:
   std::map<std::string, std::vector<spec::Dim>> formShapes;
   /// The largest sizes that an input may have, 0 where nothing limits them.
   std::map<std::string, std::vector<int64_t>> longestOf;
+  /// Of inputs that say rows and columns of images, how many places these have
+  /// at most.
+  std::map<std::string, spec::Dim> mostPlaces;
   std::map<std::string, NamedTensor> results; ///< by layer (or tap) name
   /// By layer and ring: blocks of a cycle may have different windows.
   std::map<std::pair<size_t, int64_t>, LayerCaches> caches;

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -134,6 +135,8 @@ LogicalResult EntryImporter::importGrid(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   const auto &op = std::get<spec::Positions>(layer.op);
   Location at = loc(layer.location);
+  if (op.interpolate == spec::Interpolation::Antialias)
+    return importShapes(number);
   if (!state.height || !state.width) {
     diags.error(layer.location, "the tokens are not the places of an image");
     return failure();
@@ -401,6 +404,150 @@ Value EntryImporter::interpolated(const spec::Positions &op, Location at,
     Value own = arith::MinUIOp::create(b, at, i[0], s.index(before - 1));
     return arith::SelectOp::create(b, at, isOwn, element(b, own, i[1]), mixed);
   });
+}
+
+//===----------------------------------------------------------------------===//
+// Images of different sizes
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The places of a table that place `to` of `extent` covers: those whose
+/// middles are less than `reach` from its own, which count less the further
+/// they are (torch.nn.functional.interpolate with antialias).
+struct Covered {
+  Value middle, reach, first, end;
+
+  Covered(const Scalars &s, int64_t from, Value to, Value extent) {
+    OpBuilder &b = s.b;
+    Value all = s.number(double(from)), half = s.number(0.5);
+    Value step = arith::DivFOp::create(b, s.at, all, s.toFloat(extent));
+    middle = s.mul(s.add(s.toFloat(to), half), step);
+    reach = arith::MaximumFOp::create(b, s.at, step, s.number(1));
+    Value low = arith::SubFOp::create(b, s.at, middle, reach);
+    low = arith::MaximumFOp::create(b, s.at, s.add(low, half), s.number(0));
+    Value high = s.add(s.add(middle, reach), half);
+    first = s.toIndex(low);
+    end = arith::MinSIOp::create(b, s.at, s.toIndex(high), s.index(from));
+  }
+
+  /// How much a place counts; all of them do not add up to 1.
+  Value weigh(const Scalars &s, Value place) const {
+    Value centre = s.add(s.toFloat(place), s.number(0.5));
+    Value away = arith::SubFOp::create(s.b, s.at, centre, middle);
+    away = math::AbsFOp::create(s.b, s.at, away);
+    away = arith::DivFOp::create(s.b, s.at, away, reach);
+    Value near = arith::SubFOp::create(s.b, s.at, s.number(1), away);
+    return arith::MaximumFOp::create(s.b, s.at, near, s.number(0));
+  }
+
+  /// The sum of what `element` gives for each of the places.
+  Value sum(const Scalars &s,
+            llvm::function_ref<Value(const Scalars &, Value)> element) const {
+    auto loop = scf::ForOp::create(
+        s.b, s.at, first, end, s.index(1), ValueRange{s.number(0)},
+        [&](OpBuilder &b, Location at, Value place, ValueRange sum) {
+          Scalars inner{b, at};
+          Value next = inner.add(sum[0], element(inner, place));
+          scf::YieldOp::create(b, at, next);
+        });
+    return loop.getResult(0);
+  }
+};
+} // namespace
+
+/// The row or column of a token's place, and how many its image has. Tokens
+/// behind an image are at its first place.
+static std::pair<Value, Value> placeIn(const Scalars &s, Value shapes,
+                                       Value tokens, ValueRange i, bool row) {
+  OpBuilder &b = s.b;
+  Location at = s.at;
+  Value one = s.index(1);
+  auto sizeOf = [&](int64_t axis) -> Value {
+    Value size = tensor::ExtractOp::create(b, at, shapes,
+                                           ValueRange{i[0], s.index(axis)});
+    size = arith::IndexCastOp::create(b, at, b.getIndexType(), size);
+    // The caller's numbers are checked; nothing is divided by 0 anyway.
+    size = arith::MinSIOp::create(b, at, size, tokens);
+    return arith::MaxSIOp::create(b, at, size, one);
+  };
+  Value rows = sizeOf(0), columns = sizeOf(1);
+  Value places = arith::MulIOp::create(b, at, rows, columns);
+  Value isInside =
+      arith::CmpIOp::create(b, at, arith::CmpIPredicate::ult, i[1], places);
+  Value place = arith::SelectOp::create(b, at, isInside, i[1], s.index(0));
+  if (row)
+    return {arith::DivUIOp::create(b, at, place, columns), rows};
+  return {arith::RemUIOp::create(b, at, place, columns), columns};
+}
+
+/// A table's vectors for images whose sizes an input says.
+LogicalResult EntryImporter::importShapes(size_t number) {
+  const spec::Layer &layer = stream->spec.layers[number];
+  const auto &op = std::get<spec::Positions>(layer.op);
+  Location at = loc(layer.location);
+  auto type = typeOf(state.value);
+  int64_t width = op.concat ? op.concat : type.getDimSize(2);
+  auto given = inputs.find(op.shapesInput);
+  if (given == inputs.end() ||
+      given->second.shape[0].symbol != state.shape[0].symbol ||
+      given->second.shape[0].size != state.shape[0].size) {
+    diags.error(layer.location, "input '" + op.shapesInput +
+                                    "' does not have the sizes of as many "
+                                    "images as the stream has sequences");
+    return failure();
+  }
+  Value table = roleOf(number, "weight", op.length, width);
+  if (!table)
+    return failure();
+  mostPlaces[op.shapesInput] = state.shape[1];
+  Value shapes = given->second.value, batch = size(0), tokens = size(1);
+  // What each place of the table counts for each token, by rows and columns.
+  Value shares[2];
+  for (bool row : {true, false}) {
+    int64_t from = op.grid[row ? 0 : 1];
+    shares[row] = generate(
+        at, {batch, tokens}, from, [&](OpBuilder &b, ValueRange i) -> Value {
+          Scalars s{b, at};
+          auto [place, extent] = placeIn(s, shapes, tokens, i, row);
+          Covered covered(s, from, place, extent);
+          Value all =
+              covered.sum(s, [&](const Scalars &inner, Value near) -> Value {
+                return covered.weigh(inner, near);
+              });
+          return arith::DivFOp::create(b, at, covered.weigh(s, i[2]), all);
+        });
+  }
+  Value positions = generate(
+      at, {batch, tokens}, width, [&](OpBuilder &b, ValueRange i) -> Value {
+        Scalars s{b, at};
+        auto coveredOf = [&](bool row) {
+          auto [place, extent] = placeIn(s, shapes, tokens, i, row);
+          return Covered(s, op.grid[row ? 0 : 1], place, extent);
+        };
+        auto read = [&](const Scalars &in, Value from, ValueRange where) {
+          Value x = tensor::ExtractOp::create(in.b, at, from, where);
+          return x.getType().isF32()
+                     ? x
+                     : arith::ExtFOp::create(in.b, at, in.b.getF32Type(), x)
+                           .getResult();
+        };
+        Covered rows = coveredOf(true), columns = coveredOf(false);
+        return rows.sum(s, [&](const Scalars &outer, Value y) -> Value {
+          Value first =
+              arith::MulIOp::create(outer.b, at, y, outer.index(op.grid[1]));
+          Value line =
+              columns.sum(outer, [&](const Scalars &inner, Value x) -> Value {
+                Value from = arith::AddIOp::create(inner.b, at, first, x);
+                return inner.mul(read(inner, table, {from, i[2]}),
+                                 read(inner, shares[0], {i[0], i[1], x}));
+              });
+          return outer.mul(line, read(outer, shares[1], {i[0], i[1], y}));
+        });
+      });
+  if (!op.concat)
+    positions = arith::AddFOp::create(builder, at, state.value, positions);
+  setPositions(op, at, positions);
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -36,8 +36,8 @@ static Type floatType(OpBuilder &builder, spec::DType type) {
                                   : builder.getF32Type();
 }
 
-static const spec::TensorSpec *findInput(const spec::Model &model,
-                                         const std::string &name) {
+const spec::TensorSpec *attune::findInput(const spec::Model &model,
+                                          const std::string &name) {
   for (const spec::TensorSpec &input : model.inputs)
     if (input.name == name)
       return &input;
@@ -279,10 +279,13 @@ bool EntryImporter::reads(const StreamState &of,
   if (readsAny || input == of.spec.input || input == of.maskName ||
       input == of.positionsName)
     return true;
-  for (const spec::Layer &layer : of.spec.layers)
-    if (const auto *op = std::get_if<spec::Embedding>(&layer.op))
-      if (op->input == input)
-        return true;
+  for (const spec::Layer &layer : of.spec.layers) {
+    const auto *table = std::get_if<spec::Embedding>(&layer.op);
+    const auto *positions = std::get_if<spec::Positions>(&layer.op);
+    if ((table && table->input == input) ||
+        (positions && positions->shapesInput == input))
+      return true;
+  }
   return formsRead(of, input);
 }
 
@@ -548,13 +551,18 @@ void EntryImporter::addCrossCaches() {
   }
 }
 
+static Attribute attributeOf(OpBuilder &b, const spec::Dim &dim) {
+  if (dim.size >= 0)
+    return b.getI64IntegerAttr(dim.size);
+  return b.getStringAttr(dim.symbol);
+}
+
 NamedAttrList EntryImporter::attributes(StringRef kind, StringRef name,
                                         ArrayRef<spec::Dim> shape) const {
   OpBuilder b(builder.getContext());
   SmallVector<Attribute> sizes;
   for (const spec::Dim &dim : shape)
-    sizes.push_back(dim.size >= 0 ? Attribute(b.getI64IntegerAttr(dim.size))
-                                  : Attribute(b.getStringAttr(dim.symbol)));
+    sizes.push_back(attributeOf(b, dim));
   NamedAttrList list;
   list.set("attune.kind", b.getStringAttr(kind));
   list.set("attune.name", b.getStringAttr(name));
@@ -726,10 +734,14 @@ LogicalResult EntryImporter::finish() {
   function.setFunctionType(builder.getFunctionType(
       function.getArgumentTypes(), ValueRange(values).getTypes()));
   function.setAllResultAttrs(attrs);
-  for (auto [i, argument] : llvm::enumerate(arguments))
+  for (auto [i, argument] : llvm::enumerate(arguments)) {
     if (auto longest = longestOf.find(argument.name);
         longest != longestOf.end())
       function.setArgAttr(i, "attune.longest",
                           builder.getDenseI64ArrayAttr(longest->second));
+    if (auto most = mostPlaces.find(argument.name); most != mostPlaces.end())
+      function.setArgAttr(i, "attune.places",
+                          attributeOf(builder, most->second));
+  }
   return success();
 }

@@ -159,13 +159,12 @@ LogicalResult EntryImporter::importVision(size_t number) {
     return success();
   }
   const auto &tokens = std::get<spec::ClassTokens>(layer.op);
-  if (stream->mask) {
-    diags.error(layer.location, "class tokens are in no attention mask");
-    return failure();
-  }
   Value table = roleOf(number, "weight", tokens.count, width);
   if (!table)
     return failure();
+  if (stream->mask)
+    stream->mask =
+        joinAlong(builder, at, shown(at, index(tokens.count)), stream->mask, 3);
   state.value = PrependTokensOp::create(builder, at, state.value.getType(),
                                         table, state.value);
   spec::Dim &count = state.shape[1];
@@ -176,6 +175,15 @@ LogicalResult EntryImporter::importVision(size_t number) {
   state.before += tokens.count;
   state.parts.clear();
   return success();
+}
+
+/// A mask of so many tokens that all count.
+Value EntryImporter::shown(Location at, Value tokens) {
+  Value yes = arith::ConstantOp::create(builder, at, builder.getBoolAttr(true));
+  auto type = RankedTensorType::get(
+      {ShapedType::kDynamic, 1, 1, ShapedType::kDynamic}, builder.getI1Type());
+  return tensor::SplatOp::create(builder, at, yes, type,
+                                 ValueRange{size(0), tokens});
 }
 
 /// Tokens that a sequence does not have are left out: sizes follow from what
@@ -196,6 +204,8 @@ void EntryImporter::importSlice(const spec::Slice &op,
     tokens.size = std::max<int64_t>(tokens.size - op.first, 0);
     if (op.count)
       tokens.size = std::min(tokens.size, op.count);
+  } else if (op.count && op.first + op.count <= state.before) {
+    tokens = {op.count, ""}; // class tokens are always there
   } else {
     tokens.symbol = layer.name + ".tokens";
   }
@@ -255,16 +265,8 @@ LogicalResult EntryImporter::importConcat(size_t number) {
   Value others = tensor::DimOp::create(builder, at, source->value, index(1));
   // Where one has a mask, all tokens of the other count.
   if (stream->mask || source->mask) {
-    Value yes =
-        arith::ConstantOp::create(builder, at, builder.getBoolAttr(true));
     auto maskOf = [&](Value mask, Value tokens) -> Value {
-      if (mask)
-        return mask;
-      auto type = RankedTensorType::get(
-          {ShapedType::kDynamic, 1, 1, ShapedType::kDynamic},
-          builder.getI1Type());
-      return tensor::SplatOp::create(builder, at, yes, type,
-                                     ValueRange{size(0), tokens});
+      return mask ? mask : shown(at, tokens);
     };
     stream->mask = joinAlong(builder, at, maskOf(stream->mask, mine),
                              maskOf(source->mask, others), 3);

@@ -494,17 +494,23 @@ private:
     const JsonValue *shape = value.find("shape");
     if (!shape || !shape->isArray())
       return fail(where + ".shape", "an array", shape ? *shape : JsonValue());
-    for (const JsonValue &size : shape->items) {
-      DimInfo dim;
-      if (size.isInt() && size.integer >= 0)
-        dim.size = size.integer;
-      else if (size.isString() && !size.string.empty())
-        dim.symbol = size.string;
-      else
-        return fail(where + ".shape", "natural numbers and names", size);
-      arg.shape.push_back(std::move(dim));
-    }
+    for (const JsonValue &size : shape->items)
+      if (!readDim(size, where + ".shape", arg.shape.emplace_back()))
+        return false;
+    if (const JsonValue *places = value.find("places"))
+      if (!readDim(*places, where + ".places", arg.places.emplace()))
+        return false;
     entry.args.push_back(std::move(arg));
+    return true;
+  }
+
+  bool readDim(const JsonValue &size, const std::string &where, DimInfo &dim) {
+    if (size.isInt() && size.integer >= 0)
+      dim.size = size.integer;
+    else if (size.isString() && !size.string.empty())
+      dim.symbol = size.string;
+    else
+      return fail(where, "natural numbers and names", size);
     return true;
   }
 };

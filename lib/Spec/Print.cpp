@@ -515,6 +515,8 @@ static Json print(const Positions &positions) {
     json["grid"] = positions.grid;
   if (positions.interpolate != Interpolation::None)
     json["interpolate"] = stringify(positions.interpolate);
+  if (!positions.shapesInput.empty())
+    json["shapes"] = positions.shapesInput;
   return json;
 }
 

@@ -275,6 +275,8 @@ const char *stringify(Interpolation interpolation) {
     return "corners";
   case Interpolation::Centre:
     return "centre";
+  case Interpolation::Antialias:
+    return "antialias";
   }
   return "";
 }

@@ -148,12 +148,16 @@ class Runner:
         rounds = {"--dtype=bf16", "--quantize=int8"} & set(flags)
         self.allowed = 2e-2 if rounds else 2e-5
 
-    def compare(self, name, folder, inputs, expected, keep=None):
+    def compare(self, name, model, inputs, expected, keep=None):
+        """Of a folder, a description or a program that was compiled from one."""
         path = os.path.join(self.work, name)
         tensors.save(path + ".in.safetensors", inputs)
-        subprocess.run([self.attune, "run", folder, "--inputs",
-                        path + ".in.safetensors", "--outputs",
-                        path + ".out.safetensors"] + self.flags, check=True)
+        command = [self.attune, "run", model] + self.flags
+        if os.path.isfile(model) and os.access(model, os.X_OK):
+            command = [model, "run"]
+        subprocess.run(command + ["--inputs", path + ".in.safetensors",
+                                  "--outputs", path + ".out.safetensors"],
+                       check=True)
         found = tensors.load(path + ".out.safetensors")
         for output, want in expected.items():
             got = array.array("f", found[output][2]) if output in found else []
@@ -296,10 +300,10 @@ def tower_block(w, prefix):
     w.linear(prefix + "mlp.fc2", D, INNER)
 
 
-def run_tower_block(w, prefix, x, eps, activation, causal=False):
+def run_tower_block(w, prefix, x, eps, activation, causal=False, shown=None):
     h = w.layer_norm(prefix + "layer_norm1", x, eps)
     x = add(x, w.attention([prefix + "self_attn." + n for n in TOWER_HEADS],
-                           h, [1] * len(x), causal))
+                           h, shown or [1] * len(x), causal))
     h = w.layer_norm(prefix + "layer_norm2", x, eps)
     return add(x, w.apply(prefix + "mlp.fc2",
                           w.apply(prefix + "mlp.fc1", h, activation)))

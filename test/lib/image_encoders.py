@@ -53,10 +53,17 @@ def siglip_text(w, ids):
 
 
 def siglip_vision(w, image, patch):
-    """All patches after the norm, and what the learned query reads of them."""
     x = patches(w, "vision_model.embeddings.patch_embedding", image, patch)
-    x = add(x, w.rows("vision_model.embeddings.position_embedding.weight"))
-    x = run_tower_block(w, "vision_model.encoder.layers.0.", x, 1e-6, gelu_tanh)
+    return siglip_patches(w, add(
+        x, w.rows("vision_model.embeddings.position_embedding.weight")))
+
+
+def siglip_patches(w, x, shown=None):
+    """All patches after the norm, and what the learned query reads of those
+    that are shown."""
+    shown = shown or [1] * len(x)
+    x = run_tower_block(w, "vision_model.encoder.layers.0.", x, 1e-6, gelu_tanh,
+                        shown=shown)
     x = w.layer_norm("vision_model.post_layernorm", x, 1e-6)
     head = "vision_model.head."
     matrix = w.rows(head + "attention.in_proj_weight")
@@ -71,7 +78,8 @@ def siglip_vision(w, image, patch):
     for first in range(0, D, size):
         scores = [sum(q[first + c] * row[first + c] for c in range(size))
                   / math.sqrt(size) for row in k]
-        powers = [math.exp(s - max(scores)) for s in scores]
+        powers = [math.exp(s - max(scores)) * one
+                  for s, one in zip(scores, shown)]
         joined += [sum(p * row[first + c] for p, row in zip(powers, v))
                    / sum(powers) for c in range(size)]
     y = w.apply(head + "attention.out_proj", [joined])
@@ -84,14 +92,28 @@ def siglip_vision(w, image, patch):
 def siglip(run):
     """Both towers, each alone, and their scores with a factor and a bias."""
     w, image, patch = Weights(), 8, 4
+    siglip_weights(w, (3, patch, patch), 4)
+    pixels = narrowed(images(2, image, image))
+    seen = [siglip_vision(w, one, patch) for one in pixels]
+    configs, towers = siglip_towers(
+        run, w, "siglip", {"image_size": image, "patch_size": patch},
+        {"pixel_values": pixel_input(pixels)}, seen)
+    siglip_models(run, w, "siglip", configs, towers,
+                  [[1] * len(x) for x, _ in seen])
+    for name, (inputs, expected) in towers.items():
+        run.compare("siglip_" + name, os.path.join(run.work, "siglip_" + name),
+                    inputs, expected)
+
+
+def siglip_weights(w, patch, places):
     w.new("text_model.embeddings.token_embedding.weight", V, D)
     w.new("text_model.embeddings.position_embedding.weight", 9, D)
     tower_block(w, "text_model.encoder.layers.0.")
     w.norm("text_model.final_layer_norm", D)
     w.linear("text_model.head", D, D)
-    w.new("vision_model.embeddings.patch_embedding.weight", D, 3, patch, patch)
+    w.new("vision_model.embeddings.patch_embedding.weight", D, *patch)
     w.new("vision_model.embeddings.patch_embedding.bias", D)
-    w.new("vision_model.embeddings.position_embedding.weight", 4, D)
+    w.new("vision_model.embeddings.position_embedding.weight", places, D)
     tower_block(w, "vision_model.encoder.layers.0.")
     w.norm("vision_model.post_layernorm", D)
     head = "vision_model.head."
@@ -104,53 +126,61 @@ def siglip(run):
     w.linear(head + "mlp.fc2", D, INNER)
     w.values["logit_scale"] = ([1], array.array("f", [1.25]))
     w.values["logit_bias"] = ([1], array.array("f", [-0.75]))
-    sizes = {"hidden_size": D, "intermediate_size": INNER,
-             "num_attention_heads": HEADS, "num_hidden_layers": 1}
-    text = dict(sizes, vocab_size=V, max_position_embeddings=9,
-                model_type="siglip_text_model")
-    vision = dict(sizes, image_size=image, patch_size=patch,
-                  model_type="siglip_vision_model")
+
+
+def siglip_towers(run, w, kind, sizes, inputs, seen):
+    """Both towers of images and texts, each in a folder of its own: what they are
+    given and what they are to make of it. `seen` is that of the images."""
+    both = {"hidden_size": D, "intermediate_size": INNER,
+            "num_attention_heads": HEADS, "num_hidden_layers": 1}
+    configs = {"text": dict(both, vocab_size=V, max_position_embeddings=9),
+               "vision": dict(both, **sizes)}
+    for name, config in configs.items():
+        config["model_type"] = f"{kind}_{name}_model"
+        own = Weights()
+        own.values = {n: value for n, value in w.values.items()
+                      if n.startswith(name)}
+        own.save(os.path.join(run.work, f"{kind}_{name}"), dict(
+            config, architectures=[kind.capitalize() + name.capitalize() + "Model"]))
     ids = [[3, 5, 29, 7, 29, 1], [4, 8, 9, 10, 29, 12], [3, 29, 5, 5, 6, 7]]
-    pixels = narrowed(images(2, image, image))
     words = [siglip_text(w, row) for row in ids]
     ends = [w.apply("text_model.head", x[-1:])[0] for x in words]
-    seen = [siglip_vision(w, one, patch) for one in pixels]
-    texts = [unit(x) for x in ends]
-    views = [unit(pooled) for _, pooled in seen]
+    towers = {"text": ({"input_ids": integers(ids)},
+                       {"last_hidden_state": words, "pooler_output": ends}),
+              "vision": (inputs,
+                         {"last_hidden_state": [x for x, _ in seen],
+                          "pooler_output": [pooled for _, pooled in seen]})}
+    return configs, towers
+
+
+def siglip_models(run, w, kind, configs, towers, shown):
+    """The towers together, and a classifier of the images' patches that are
+    shown."""
+    folder, prefix = os.path.join(run.work, kind), kind.capitalize()
+    config = {"model_type": kind, "architectures": [prefix + "Model"],
+              "text_config": configs["text"], "vision_config": configs["vision"]}
+    w.save(folder, config)
+    texts, views = ([unit(x) for x in made["pooler_output"]]
+                    for _, made in towers.values())
     scores = [[math.exp(1.25) * sum(a * b for a, b in zip(t, v)) - 0.75
                for v in views] for t in texts]
-    folder = os.path.join(run.work, "siglip")
-    w.save(folder, {"model_type": "siglip", "architectures": ["SiglipModel"],
-                    "text_config": text, "vision_config": vision})
-    run.compare("siglip", folder, {"input_ids": integers(ids),
-                                   "pixel_values": pixel_input(pixels)},
+    inputs = towers["vision"][0]
+    run.compare(kind, folder, dict(inputs, **towers["text"][0]),
                 {"text_embeds": texts, "image_embeds": views,
                  "logits_per_text": scores,
                  "logits_per_image": [list(c) for c in zip(*scores)]})
-    # A tower alone has its own tensors.
-    every = dict(w.values)
-    for name, config, inputs, expected in (
-            ("text", text, {"input_ids": integers(ids)},
-             {"last_hidden_state": words, "pooler_output": ends}),
-            ("vision", vision, {"pixel_values": pixel_input(pixels)},
-             {"last_hidden_state": [x for x, _ in seen],
-              "pooler_output": [pooled for _, pooled in seen]})):
-        w.values = {n: value for n, value in every.items()
-                    if n.startswith(name)}
-        folder = os.path.join(run.work, "siglip_" + name)
-        w.save(folder, dict(config, architectures=[
-            f"Siglip{name.capitalize()}Model"]))
-        run.compare("siglip_" + name, folder, inputs, expected)
     # A classifier keeps the pooling, which it does not use.
-    w.linear("classifier", 3, D)
-    folder = os.path.join(run.work, "siglip_classifier")
-    w.save(folder, {"model_type": "siglip", "num_labels": 3,
-                    "architectures": ["SiglipForImageClassification"],
-                    "text_config": text, "vision_config": vision})
-    means = [[sum(c) / len(x) for c in zip(*x)] for x, _ in seen]
-    run.compare("siglip_classifier", folder,
-                {"pixel_values": pixel_input(pixels)},
-                {"logits": w.apply("classifier", means)})
+    own, folder = Weights(), folder + "_classifier"
+    own.values = {n: value for n, value in w.values.items()
+                  if n.startswith("vision")}
+    own.linear("classifier", 3, D)
+    own.save(folder, dict(config, num_labels=3, architectures=[
+        prefix + "ForImageClassification"]))
+    means = [[sum(a * one for a, one in zip(c, ones)) / sum(ones)
+              for c in zip(*x)] for x, ones in
+             zip(towers["vision"][1]["last_hidden_state"], shown)]
+    run.compare(kind + "_classifier", folder, inputs,
+                {"logits": own.apply("classifier", means)})
 
 
 def dinov2(run, gated):

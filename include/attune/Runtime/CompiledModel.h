@@ -268,6 +268,7 @@ private:
   const uint8_t *maskBeside(const ArgInfo &arg, const Slot &slot) const;
   bool fillDefault(const ArgInfo &arg, Slot &slot, int64_t past, Error &error);
   bool checkDerived(Error &error) const;
+  bool checkPlaces(Error &error) const;
   bool checkContext(int64_t past, Error &error) const;
   void describe(Slot &slot, void *data);
 

@@ -73,6 +73,9 @@ struct ArgInfo {
   std::optional<int64_t> ignored;
   /// Inclusive bounds of the sizes in `shape`, 0 for none; empty: no bounds.
   std::vector<int64_t> longest;
+  /// Input [images, 2]: each image has so many rows and columns of places, and
+  /// no more places than this size.
+  std::optional<DimInfo> places;
   DefaultValue defaultValue = DefaultValue::None;
   /// Input and Output: each rank has its own, of its heads, in memory that the
   /// model keeps from one entry to the next.

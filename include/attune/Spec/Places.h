@@ -40,6 +40,19 @@ struct RopeAxes {
   std::vector<std::string> inputs;
 };
 
+/// How a table of an image's places serves an image of another size.
+/// Corners: bilinear with the first and last place of each where they were.
+/// Centre: as much of the table's middle as the image has places.
+/// Antialias: bilinear, over as many places as one of the image covers.
+enum class Interpolation {
+  None,
+  Bilinear,
+  Bicubic,
+  Corners,
+  Centre,
+  Antialias
+};
+
 /// Rows of `source`, which is of an earlier stream, in the places of the tokens
 /// with this id: the first token of the batch with it takes the first row.
 struct Insert {

@@ -416,10 +416,6 @@ enum class SinusoidLayout { Interleaved, Blocks, Tensor2Tensor, CosinesFirst };
 /// stream, or how many ids up to the token are not `pad`, which itself is at 0
 /// (RoBERTa).
 enum class PositionCount { Input, Tokens, Unpadded };
-/// How a table of an image's places serves an image of another size.
-/// Corners: bilinear with the first and last place of each where they were.
-/// Centre: as much of the table's middle as the image has places.
-enum class Interpolation { None, Bilinear, Bicubic, Corners, Centre };
 /// A vector for each position, added or put beside the channels. Learned: role
 /// "weight" [length, width], in two dimensions "rows.weight" [rows, width / 2]
 /// and "columns.weight".
@@ -439,6 +435,9 @@ struct Positions {
   /// length - rows * columns rows are for the tokens before the image.
   std::vector<int64_t> grid;
   Interpolation interpolate = Interpolation::None;
+  /// Antialias: an i64 input [batch, 2], each image's rows and columns. Tokens
+  /// behind them are at the first place.
+  std::string shapesInput;
 };
 /// Role "weight" [out, D], "bias" [out]. `tied` names the embedding layer whose
 /// table is used instead. Gives softcap(scale * act(x W + b)).

@@ -112,9 +112,10 @@ std::vector<VerifyCase> driver::makeVerifyCases(
   return cases;
 }
 
-/// Values of one input, as the entry wants them.
+/// Values of one input, as the entry wants them. Rows and columns of images
+/// leave each image no more than so many places.
 static runtime::Buffer fill(const runtime::ArgInfo &arg,
-                            const std::vector<int64_t> &shape,
+                            const std::vector<int64_t> &shape, int64_t places,
                             const VerifyCase &check, Random &random) {
   uint64_t count = 1;
   for (int64_t size : shape)
@@ -124,7 +125,7 @@ static runtime::Buffer fill(const runtime::ArgInfo &arg,
     llvm::report_bad_alloc_error("no memory for inputs");
   uint8_t *bytes = buffer.data();
   unsigned size = runtime::dtypeBytes(arg.dtype);
-  int64_t row = shape.empty() ? 1 : shape.back(), padding = 0;
+  int64_t row = shape.empty() ? 1 : shape.back(), padding = 0, rows = 1;
   for (uint64_t i = 0; i < count; ++i) {
     if (runtime::isFloat(arg.dtype)) {
       float value = float(random.real() * check.scale);
@@ -136,6 +137,10 @@ static runtime::Buffer fill(const runtime::ArgInfo &arg,
       if (column == 0)
         padding = random.below(row);
       bytes[i] = isMask(arg) ? column >= padding : random.below(4) != 0;
+    } else if (arg.places) {
+      int64_t value = 1 + random.below(i % 2 ? places / rows : places);
+      rows = value;
+      std::memcpy(&bytes[i * 8], &value, 8);
     } else {
       int64_t bound = arg.max > 0 ? arg.max : 2, value = random.below(bound);
       if (check.without == value)
@@ -162,18 +167,19 @@ VerifyInputs::VerifyInputs(const runtime::EntryInfo &entry,
                  (check.padded && isMask(arg));
     if (!given)
       continue;
-    std::vector<int64_t> shape;
-    for (const runtime::DimInfo &dim : arg.shape) {
-      if (dim.size >= 0) {
-        shape.push_back(dim.size);
-        continue;
-      }
+    auto sizeOf = [&](const runtime::DimInfo &dim) {
+      if (dim.size >= 0)
+        return dim.size;
       auto [place, isNew] = sizes.emplace(dim.symbol, next);
       if (isNew)
         next = std::max<int64_t>(check.length + check.stretch, 1);
-      shape.push_back(place->second);
-    }
-    storage.push_back(fill(arg, shape, check, random));
+      return place->second;
+    };
+    std::vector<int64_t> shape;
+    for (const runtime::DimInfo &dim : arg.shape)
+      shape.push_back(sizeOf(dim));
+    storage.push_back(
+        fill(arg, shape, arg.places ? sizeOf(*arg.places) : 0, check, random));
     inputs.push_back({arg.name, arg.dtype, shape, storage.back().data()});
   }
 }

@@ -108,16 +108,6 @@ static const std::pair<const char *, const char *> sameTypes[] = {
     {"qwen3_vl_moe_text", "qwen3_moe"},
 };
 
-/// Types that are none of those that are read, but their neighbours.
-static constexpr const char *kNaFlex =
-    "SigLIP 2 on images of their own resolution (NaFlex) is not supported; its "
-    "checkpoints for one resolution have the model_type \"siglip\"";
-static const std::pair<const char *, const char *> otherTypes[] = {
-    {"siglip2", kNaFlex},
-    {"siglip2_text_model", kNaFlex},
-    {"siglip2_vision_model", kNaFlex},
-};
-
 /// `type` as the table of architectures spells it: files also write "LLaMA" or
 /// "gpt-neox". An unknown one stays as it is.
 static std::string canonicalType(const std::string &type) {
@@ -200,12 +190,6 @@ static const Architecture *chooseArchitecture(Config &config,
                         " is not known; its class is that of '" +
                         chosen->modelType + "', which is read instead");
   }
-  if (!chosen)
-    for (const auto &[spelling, why] : otherTypes)
-      if (type == spelling) {
-        config.error("model_type", why);
-        return nullptr;
-      }
   if (!chosen && ofDiffusers) {
     config.error("_class_name",
                  "the class " + spec::quote(classes.front()) +

@@ -291,6 +291,25 @@ std::vector<ClassKeys> keysOfEncoders() {
       {"siglip",
        "text_config text_config_dict vision_config vision_config_dict",
        "initializer_factor"},
+      {"siglip2",
+       "text_config text_config_dict vision_config vision_config_dict",
+       "initializer_factor"},
+      {"siglip2_text_model",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-06 "
+       "hidden_act=gelu_pytorch_tanh vocab_size=32000 "
+       "max_position_embeddings=64 projection_size=768",
+       "add_cross_attention attention_dropout dropout dropout_rate "
+       "hidden_dropout initializer_factor projection_dim "
+       "tie_word_embeddings"},
+      {"siglip2_vision_model",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-06 "
+       "hidden_act=gelu_pytorch_tanh num_patches=256 patch_size=16 "
+       "num_channels=3 vision_use_head=true",
+       "add_cross_attention attention_dropout dropout dropout_rate "
+       "hidden_dropout initializer_factor projection_dim "
+       "tie_word_embeddings"},
       {"siglip_text_model",
        "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
        "intermediate_size=3072 layer_norm_eps=1e-06 "

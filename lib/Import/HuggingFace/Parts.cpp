@@ -291,7 +291,8 @@ std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
   for (const char *prefix : {"v_head.", "medusa_head."})
     leaveOut(prefix, "a head that the model's class does not have", "");
   // A classifier scores the mean of the patches.
-  if (std::string_view(chosen.name) == "SiglipForImageClassification")
+  if (name == "SiglipForImageClassification" ||
+      name == "Siglip2ForImageClassification")
     leaveOut("vision_model.head.",
              "a pooling that the model's class does not have", "");
   if (chosen.head == Head::LanguageModel)

@@ -253,6 +253,11 @@ std::string formatInspection(const ModelInfo &info, bool json) {
         out += ", values from 0 to " + std::to_string(arg.max - 1);
       if (arg.ignored)
         out += " or " + std::to_string(*arg.ignored);
+      if (arg.places)
+        out += ", rows and columns of at most " +
+               (arg.places->symbol.empty() ? std::to_string(arg.places->size)
+                                           : arg.places->symbol) +
+               " places";
       if (arg.defaultValue == DefaultValue::Zeros)
         out += ", all zeros if absent";
       if (arg.defaultValue == DefaultValue::Ones)

@@ -414,6 +414,32 @@ bool Invocation::checkDerived(Error &error) const {
   return true;
 }
 
+/// Rows and columns of images must leave a token for each place.
+bool Invocation::checkPlaces(Error &error) const {
+  for (size_t i = 0; i < info.args.size(); ++i) {
+    const ArgInfo &arg = info.args[i];
+    const Slot &slot = slots[i];
+    if (!arg.places || !slot.bound || arg.dtype != DType::I64 ||
+        slot.shape.size() != 2 || slot.shape[1] != 2)
+      continue;
+    int64_t most =
+        arg.places->symbol.empty() ? arg.places->size : dim(arg.places->symbol);
+    auto *sizes = reinterpret_cast<const int64_t *>(slot.words[1]);
+    for (int64_t image = 0; image < slot.shape[0]; ++image) {
+      int64_t rows = sizes[2 * image], columns = sizes[2 * image + 1];
+      if (rows > 0 && columns > 0 && rows <= most / columns)
+        continue;
+      return error.badInput(
+          "input '" + arg.name + "' says that image " + std::to_string(image) +
+          " has " + std::to_string(rows) + " x " + std::to_string(columns) +
+          " places, but there must be at least one and not "
+          "more than the " +
+          std::to_string(most) + " tokens of an image");
+    }
+  }
+  return true;
+}
+
 bool Invocation::resolve(int64_t past, std::string_view origin, Error &error) {
   pastLength = past;
   for (size_t i = 0; i < info.args.size(); ++i) {
@@ -425,7 +451,7 @@ bool Invocation::resolve(int64_t past, std::string_view origin, Error &error) {
           "input '" + arg.name + "' of shape " + arg.formatShape() +
           " is missing" + (origin.empty() ? "" : " in ") + std::string(origin));
   }
-  if (!checkDerived(error))
+  if (!checkDerived(error) || !checkPlaces(error))
     return false;
   // Before defaults are filled, so that their values are in range too.
   if (!checkContext(past, error))

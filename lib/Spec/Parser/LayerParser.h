@@ -51,6 +51,7 @@ private:
   Embedding parseEmbedding(const Object &object);
   Positions parsePositions(const Object &object);
   void parseGrid(const Object &object, Positions &positions);
+  void parseShapes(const Object &object, Positions &positions);
   Block parseBlock(const Object &object);
   void parseCycle(const Object &object, Layer &layer);
   Attention parseAttention(const Object &object, Place place);

@@ -18,7 +18,8 @@ Positions LayerParser::parsePositions(const Object &object) {
   positions.skipPadding = object.boolean("skip_padding", false);
   positions.layout = object.choice("layout", SinusoidLayout::Interleaved);
   bool known = needTokens(object);
-  positions.count = object.choice("count", defaultCount());
+  positions.count = object.choice(
+      "count", object.has("shapes") ? PositionCount::Tokens : defaultCount());
   positions.pad = object.integer("pad", 0).value_or(0);
   parseGrid(object, positions);
   bool unpadded = positions.count == PositionCount::Unpadded;
@@ -112,6 +113,29 @@ void LayerParser::parseGrid(const Object &object, Positions &positions) {
                              std::to_string(positions.length) + " rows");
   if (stretched && positions.offset)
     object.error("offset", "has no place beside a grid");
+  parseShapes(object, positions);
+}
+
+/// Parses where sizes of images come from that differ within a batch.
+void LayerParser::parseShapes(const Object &object, Positions &positions) {
+  bool antialias = positions.interpolate == Interpolation::Antialias;
+  positions.shapesInput = object.string("shapes");
+  if (!antialias && object.has("shapes"))
+    object.error("shapes", "belongs to positions that antialias interpolates");
+  else if (antialias && !object.has("shapes"))
+    object.missing("shapes", "the input with each image's rows and columns");
+  if (positions.grid.size() == 2 && antialias && positions.length &&
+      positions.grid[0] * positions.grid[1] < positions.length)
+    object.error("grid", "has fewer places than the table's " +
+                             std::to_string(positions.length) +
+                             " rows, but class tokens have no place in images "
+                             "of different sizes");
+  const TensorSpec *shapes = findInput(object, "shapes");
+  if (shapes && (shapes->dtype != DType::I64 || shapes->shape.size() != 2 ||
+                 shapes->shape[1].size != 2))
+    object.error("shapes", "input " + quote(shapes->name) +
+                               " cannot serve as sizes of images; expected "
+                               "i64 [batch, 2]");
 }
 
 /// Images have no position_ids, and class tokens have none either.

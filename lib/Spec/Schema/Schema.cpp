@@ -234,10 +234,16 @@ static const ObjectType &positionsType() {
           {"grid", array(integer(1), 2),
            "learned: rows and columns of the image that the tables are for"},
           {"interpolate",
-           choice({"none", "bilinear", "bicubic", "corners", "centre"}),
+           choice({"none", "bilinear", "bicubic", "corners", "centre",
+                   "antialias"}),
            "learned, over a grid: how the table is stretched to an image of "
            "another size (corners: bilinear, and corners stay where they are; "
-           "centre: the middle of the table, as it is); default none"},
+           "centre: the middle of the table, as it is; antialias: bilinear, "
+           "over as many places as one of a smaller image covers, for images "
+           "whose sizes are 'shapes'); default none"},
+          {"shapes", string(),
+           "antialias: an i64 input [batch, 2], the rows and columns of each "
+           "image; tokens behind its last are at its first place"},
       },
       {},
       {}};

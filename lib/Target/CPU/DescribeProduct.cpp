@@ -39,6 +39,13 @@ static const char *nameOfType(Type type) {
   return nullptr;
 }
 
+/// A size as shapes have it: a name or a number.
+static llvm::json::Value describeSize(Attribute size) {
+  if (auto symbol = dyn_cast<StringAttr>(size))
+    return symbol.getValue();
+  return cast<IntegerAttr>(size).getInt();
+}
+
 /// One argument of an entry; null if it lacks what the runtime must know.
 static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
                                                           unsigned number) {
@@ -66,15 +73,15 @@ static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
   object["name"] = name.getValue();
   object["dtype"] = nameOfType(type.getElementType());
   llvm::json::Array sizes;
-  for (Attribute size : shape) {
-    if (auto symbol = dyn_cast<StringAttr>(size))
-      sizes.push_back(symbol.getValue());
-    else if (auto fixed = dyn_cast<IntegerAttr>(size))
-      sizes.push_back(fixed.getInt());
-    else
+  for (Attribute size : shape)
+    if (!isa<StringAttr, IntegerAttr>(size))
       return std::nullopt;
-  }
+    else
+      sizes.push_back(describeSize(size));
   object["shape"] = std::move(sizes);
+  if (Attribute places = entry.getArgAttr(number, "attune.places");
+      isa_and_nonnull<StringAttr, IntegerAttr>(places))
+    object["places"] = describeSize(places);
   if (auto bound = entry.getArgAttrOfType<IntegerAttr>(number, "attune.max"))
     object["max"] = bound.getInt();
   if (auto id = entry.getArgAttrOfType<IntegerAttr>(number, "attune.ignored"))

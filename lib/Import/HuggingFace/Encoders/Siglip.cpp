@@ -19,7 +19,9 @@ namespace {
 class Siglip {
 public:
   explicit Siglip(ImportContext &context)
-      : builder(context, "siglip"), context(context) {}
+      : builder(context, "siglip"), context(context),
+        flexible(std::string_view(context.modelClass->name).substr(0, 7) ==
+                 "Siglip2") {}
 
   /// The streams "text" (normed) and "text_pooled": the last token, projected.
   /// Gives the width of the latter.
@@ -61,25 +63,42 @@ public:
     EncoderSizes sizes = readEncoderSizes(
         config, {768, 12, 12, 3072, 1e-6, Activation::GeluTanh},
         "gelu_pytorch_tanh");
-    int64_t image = config.integer("image_size", 224);
-    int64_t patch = config.integer("patch_size", 16);
-    int64_t channels = config.integer("num_channels", 3);
+    const char *extent = flexible ? "num_patches" : "image_size";
+    int64_t image = config.integer(extent, flexible ? 256 : 224);
+    int64_t patch = config.integer("patch_size", 16, 4096);
+    int64_t channels = config.integer("num_channels", 3, 4096);
     hasHead = config.flag("vision_use_head", true);
     ignoreTowerKeys(config);
-    if (patch > image)
+    auto side = static_cast<int64_t>(std::sqrt(double(image)));
+    if (flexible && side * side != image)
+      config.error(extent, "expected the places of a square image");
+    if (!flexible && patch > image)
       config.error("patch_size", "is larger than the image");
     if (config.hasErrors())
       return 0;
     std::string prefix = "vision_model.";
-    builder.imageInput(channels, image, image, batch,
-                       config.locate("image_size"));
-    StreamBuilder stream(config, prefix, channels);
-    stream.add("embeddings.patch_embedding", "patch_size",
-               patches(channels, sizes.width, patch), sizes.width);
     Positions positions;
     positions.count = PositionCount::Tokens;
-    positions.length = (image / patch) * (image / patch);
-    stream.add("embeddings.position_embedding", "image_size", positions);
+    int64_t numbers = flexible ? channels * patch * patch : channels;
+    StreamBuilder stream(config, prefix, numbers);
+    if (flexible) {
+      patchInputs(numbers, batch, config.locate(extent));
+      Linear linear;
+      linear.out = sizes.width;
+      linear.bias = true;
+      stream.add("embeddings.patch_embedding", "patch_size", linear,
+                 sizes.width);
+      positions.length = image;
+      positions.grid = {side, side};
+      positions.interpolate = Interpolation::Antialias;
+      positions.shapesInput = "spatial_shapes";
+    } else {
+      builder.imageInput(channels, image, image, batch, config.locate(extent));
+      stream.add("embeddings.patch_embedding", "patch_size",
+                 patches(channels, sizes.width, patch), sizes.width);
+      positions.length = (image / patch) * (image / patch);
+    }
+    stream.add("embeddings.position_embedding", extent, positions);
     Block block = encoderBlock(sizes, Placement::Pre);
     stream.blocks("encoder.layers.{i}", "num_hidden_layers", sizes.layers,
                   block, towerTensors());
@@ -88,6 +107,27 @@ public:
     if (hasHead && !classifies)
       pool(config, block);
     return sizes.width;
+  }
+
+  /// Images of different sizes, each cut into at most so many patches, row by
+  /// row, of which it has as many rows and columns as its shape says.
+  void patchInputs(int64_t numbers, const std::string &batch,
+                   const SourceLocation &location) {
+    TensorSpec input;
+    input.location = location;
+    input.name = "pixel_values";
+    input.shape = {{-1, batch}, {-1, "patches"}, {numbers, ""}};
+    builder.model.inputs.push_back(input);
+    input.name = "pixel_attention_mask";
+    input.dtype = DType::Bool;
+    input.shape.pop_back();
+    input.fallback = "ones";
+    builder.model.inputs.push_back(input);
+    input.name = "spatial_shapes";
+    input.dtype = DType::I64;
+    input.shape[1] = {2, ""};
+    input.fallback = "";
+    builder.model.inputs.push_back(input);
   }
 
   /// Attention of the learned query, then a feed-forward layer.
@@ -150,6 +190,7 @@ public:
 
 private:
   ImportContext &context;
+  const bool flexible; ///< SigLIP 2: images of different sizes (NaFlex)
 };
 } // namespace
 
@@ -157,7 +198,7 @@ std::optional<Model> importSiglip(ImportContext &context) {
   Config &config = context.config;
   Siglip siglip(context);
   EncoderBuilder &builder = siglip.builder;
-  if (builder.is("SiglipModel")) {
+  if (builder.is("SiglipModel") || builder.is("Siglip2Model")) {
     config.ignore({"initializer_factor"});
     const Value *textKeys = findTower(config, "text_config");
     const Value *visionKeys = findTower(config, "vision_config");
@@ -202,7 +243,7 @@ std::optional<Model> importSiglip(ImportContext &context) {
       classifyPatches(builder, "vision", width, /*before=*/0);
     return builder.take();
   }
-  bool isText = builder.is("SiglipTextModel");
+  bool isText = builder.is("TextModel");
   if (isText)
     siglip.text(config, "batch");
   else
