@@ -8,57 +8,13 @@
 #include "Attune/AttuneGroupOps.h"
 
 #include "Attune/AttuneChecks.h"
+#include "Attune/AttuneInto.h"
 #include "Attune/AttunePanels.h"
 
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
-using namespace mlir::bufferization;
 using namespace attune;
-
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
-
-// Memory effects and bufferization, the same for every op of AttuneGroupOps.td.
-// Destination i is tied to result i.
-
-template <typename Op>
-static void effectsOf(Op op,
-                      SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  if (op->getNumResults() != 0)
-    return;
-  for (OpOperand &operand : op->getOpOperands()) {
-    if (!op.isDpsInit(&operand) || op.readsDest())
-      effects.emplace_back(MemoryEffects::Read::get(), &operand);
-    if (op.isDpsInit(&operand))
-      effects.emplace_back(MemoryEffects::Write::get(), &operand);
-  }
-}
-template <typename Op>
-static AliasingValueList aliasesOf(Op op, OpOperand &operand) {
-  if (!op.isDpsInit(&operand))
-    return {};
-  return {{op.getTiedOpResult(&operand), BufferRelation::Equivalent}};
-}
-template <typename Op>
-static LogicalResult bufferizeInto(Op op, RewriterBase &rewriter,
-                                   const BufferizationOptions &options,
-                                   BufferizationState &state) {
-  SmallVector<Value> buffers, dests;
-  for (OpOperand &operand : op->getOpOperands()) {
-    FailureOr<Value> buffer =
-        getBuffer(rewriter, operand.get(), options, state);
-    if (failed(buffer))
-      return failure();
-    buffers.push_back(*buffer);
-    if (op.isDpsInit(&operand))
-      dests.push_back(*buffer);
-  }
-  Op::create(rewriter, op.getLoc(), TypeRange{}, buffers, op->getAttrs());
-  replaceOpWithBufferizedValues(rewriter, op, dests);
-  return success();
-}
 
 #define GET_OP_CLASSES
 #include "Attune/AttuneGroupOps.cpp.inc"

@@ -28,7 +28,7 @@ class Attune_GroupOp<string mnemonic, list<Trait> traits = []>
     void $cppClass::getEffects(
         ::llvm::SmallVectorImpl<::mlir::MemoryEffects::EffectInstance>
             &effects) {
-      effectsOf(*this, effects);
+      effectsOf(*this, readsDest(), effects);
     }
     bool $cppClass::bufferizesToMemoryRead(
         ::mlir::OpOperand &operand,
@@ -43,7 +43,7 @@ class Attune_GroupOp<string mnemonic, list<Trait> traits = []>
     ::mlir::bufferization::AliasingValueList $cppClass::getAliasingValues(
         ::mlir::OpOperand &operand,
         const ::mlir::bufferization::AnalysisState &) {
-      return aliasesOf(*this, operand);
+      return destinationOf(*this, operand);
     }
     ::llvm::LogicalResult $cppClass::bufferize(
         ::mlir::RewriterBase &rewriter,

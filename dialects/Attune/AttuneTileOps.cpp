@@ -7,13 +7,13 @@
 
 #include "Attune/AttuneAttentionChecks.h"
 #include "Attune/AttuneChecks.h"
+#include "Attune/AttuneInto.h"
 #include "Attune/AttunePanels.h"
 #include "Attune/AttuneShapes.h"
 
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
-using namespace mlir::bufferization;
 using namespace attune;
 
 //===----------------------------------------------------------------------===//
@@ -34,49 +34,6 @@ static LogicalResult reifyDests(Op op, OpBuilder &builder,
     if (failed(reifyAs(builder, op.getLoc(), result, dest, shapes)))
       return failure();
   }
-  return success();
-}
-
-template <typename Op>
-static void effectsOf(Op op,
-                      SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  for (OpOperand &operand : op->getOpOperands()) {
-    if (!isa<MemRefType>(operand.get().getType()))
-      continue;
-    if (!op.isDpsInit(&operand) || op.readsDest())
-      effects.emplace_back(MemoryEffects::Read::get(), &operand);
-    if (op.isDpsInit(&operand))
-      effects.emplace_back(MemoryEffects::Write::get(), &operand);
-  }
-}
-
-/// A result is its destination's buffer.
-template <typename Op>
-static AliasingValueList aliasesOf(Op op, OpOperand &operand) {
-  if (!op.isDpsInit(&operand))
-    return {};
-  return {{op.getTiedOpResult(&operand), BufferRelation::Equivalent}};
-}
-
-template <typename Op>
-static LogicalResult bufferizeTile(Op op, RewriterBase &rewriter,
-                                   const BufferizationOptions &options,
-                                   BufferizationState &state) {
-  SmallVector<Value> operands, dests;
-  for (OpOperand &operand : op->getOpOperands()) {
-    Value value = operand.get();
-    if (isa<TensorType>(value.getType())) {
-      FailureOr<Value> buffer = getBuffer(rewriter, value, options, state);
-      if (failed(buffer))
-        return failure();
-      value = *buffer;
-    }
-    operands.push_back(value);
-    if (op.isDpsInit(&operand))
-      dests.push_back(value);
-  }
-  Op::create(rewriter, op.getLoc(), TypeRange{}, operands, op->getAttrs());
-  replaceOpWithBufferizedValues(rewriter, op, dests);
   return success();
 }
 

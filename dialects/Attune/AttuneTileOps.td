@@ -40,7 +40,7 @@ class Attune_TileOp<string mnemonic, list<Trait> traits = []>
     void $cppClass::getEffects(
         ::llvm::SmallVectorImpl<::mlir::MemoryEffects::EffectInstance>
             &effects) {
-      effectsOf(*this, effects);
+      effectsOf(*this, readsDest(), effects);
     }
     bool $cppClass::bufferizesToMemoryRead(
         ::mlir::OpOperand &operand,
@@ -55,13 +55,13 @@ class Attune_TileOp<string mnemonic, list<Trait> traits = []>
     ::mlir::bufferization::AliasingValueList $cppClass::getAliasingValues(
         ::mlir::OpOperand &operand,
         const ::mlir::bufferization::AnalysisState &) {
-      return aliasesOf(*this, operand);
+      return destinationOf(*this, operand);
     }
     ::llvm::LogicalResult $cppClass::bufferize(
         ::mlir::RewriterBase &rewriter,
         const ::mlir::bufferization::BufferizationOptions &options,
         ::mlir::bufferization::BufferizationState &state) {
-      return bufferizeTile(*this, rewriter, options, state);
+      return bufferizeInto(*this, rewriter, options, state);
     }
   }];
 }
