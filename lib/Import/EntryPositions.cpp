@@ -496,6 +496,11 @@ LogicalResult EntryImporter::importShapes(size_t number) {
                                     "images as the stream has sequences");
     return failure();
   }
+  if (state.before) {
+    diags.error(layer.location, "tokens stand before the places of the images, "
+                                "which the shapes do not count");
+    return failure();
+  }
   Value table = roleOf(number, "weight", op.length, width);
   if (!table)
     return failure();

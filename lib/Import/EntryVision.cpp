@@ -209,6 +209,9 @@ void EntryImporter::importSlice(const spec::Slice &op,
   } else {
     tokens.symbol = layer.name + ".tokens";
   }
+  state.before = std::max<int64_t>(state.before - op.first, 0);
+  if (op.count)
+    state.before = std::min(state.before, op.count);
   state.height = state.width = Value();
   state.parts.clear();
 }
