@@ -9,7 +9,6 @@ run by the compiler and compared with their formulas in f64.
 The numbers of a prediction are of the order of one; they may differ by 2e-5, or
 by what Runner says where the model is rounded.
 """
-import array
 import json
 import math
 import os
@@ -19,7 +18,7 @@ import sys
 
 import tensors
 from decoder_layers import Weights, dot, gelu_tanh, linear, plus, rms_norm, silu, split
-from encoders import Runner, flatten
+from encoders import Runner, given
 
 BATCH, TEXT, TEXT_WIDTH, POOLED, SINES = 2, 3, 10, 6, 256
 FLUX = {"_class_name": "FluxTransformer2DModel", "_diffusers_version": "0.30.0",
@@ -285,22 +284,6 @@ def stable_diffusion(w, config, latent, text, pooled, time):
         (i % side * side + j % side) * out + c]
         for j in range(columns * side)] for i in range(rows * side)]
         for c in range(out)]
-
-
-def given(values):
-    """The tensor, and the numbers as the program gets them."""
-    raw = array.array("f", flatten(values))
-    shape, inner = [], values
-    while isinstance(inner, list):
-        shape.append(len(inner))
-        inner = inner[0]
-    rest = iter(raw)
-
-    def again(value):
-        if isinstance(value, list):
-            return [again(part) for part in value]
-        return next(rest)
-    return ("F32", shape, raw.tobytes()), again(values)
 
 
 def save_folder(folder, config, w, shards):

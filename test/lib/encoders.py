@@ -180,6 +180,22 @@ def flatten(value):
     return [value]
 
 
+def given(values):
+    """The tensor, and the numbers as the program gets them."""
+    raw = array.array("f", flatten(values))
+    shape, inner = [], values
+    while isinstance(inner, list):
+        shape.append(len(inner))
+        inner = inner[0]
+    rest = iter(raw)
+
+    def again(value):
+        if isinstance(value, list):
+            return [again(part) for part in value]
+        return next(rest)
+    return ("F32", shape, raw.tobytes()), again(values)
+
+
 def roberta(run):
     w = Weights()
     w.new("roberta.embeddings.word_embeddings.weight", V, D)

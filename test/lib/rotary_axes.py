@@ -6,13 +6,12 @@ numbers that inputs give for each, compared with its formula in f64.
 
   rotary_axes.py ATTUNE WORK [FLAG]...
 """
-import array
 import json
 import math
 import os
 import sys
 
-from encoders import D, HEADS, RNG, Runner, Weights, attend, flatten
+from encoders import D, HEADS, RNG, Runner, Weights, attend, given
 
 AXES, THETA = (4, 2, 2), 10000
 
@@ -21,22 +20,6 @@ def numbers(*shape):
     if not shape:
         return RNG.uniform(-1, 1)
     return [numbers(*shape[1:]) for _ in range(shape[0])]
-
-
-def given(values):
-    """The tensor, and the numbers as the program gets them."""
-    raw = array.array("f", flatten(values))
-    shape, inner = [], values
-    while isinstance(inner, list):
-        shape.append(len(inner))
-        inner = inner[0]
-    rest = iter(raw)
-
-    def again(value):
-        if isinstance(value, list):
-            return [again(part) for part in value]
-        return next(rest)
-    return ("F32", shape, raw.tobytes()), again(values)
 
 
 def turned(row, place):
