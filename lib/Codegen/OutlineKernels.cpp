@@ -75,14 +75,15 @@ private:
 };
 
 /// Memory as a kernel may see it: with any number of layers in a stack, and
-/// beginning anywhere. A stack of one layer is a view without an offset. Where
-/// all sizes are known they are a weight's, and tiles go by them.
+/// beginning anywhere: a layer of a stack of one is a view without an offset.
+/// Where all sizes are known they are a weight's, and tiles go by them.
 MemRefType widen(MemRefType type) {
   SmallVector<int64_t> shape(type.getShape());
   if (!type.hasStaticShape())
     shape.front() = ShapedType::kDynamic;
   MemRefLayoutAttrInterface layout = type.getLayout();
-  if (auto strided = dyn_cast<StridedLayoutAttr>(layout))
+  auto strided = dyn_cast<StridedLayoutAttr>(layout);
+  if (strided && llvm::is_contained(strided.getStrides(), ShapedType::kDynamic))
     layout = StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic,
                                     strided.getStrides());
   // A stride of the first dimension does not depend on its size.
