@@ -33,10 +33,19 @@ static std::string rootInput(const spec::Model &model, size_t number) {
   return name;
 }
 
-/// Whether a stream makes samples of codes, which no other entry does.
-static bool isSound(const spec::Model &model, const spec::Stream &stream) {
-  return model.codes && !model.codes->sound.empty() &&
-         stream.name == model.codes->sound;
+bool attune::encodesSound(const spec::Model &model) {
+  return model.audio && model.audio->window == 0;
+}
+
+/// The entry that a stream is part of if no other one is: what makes samples of
+/// codes, or what reads samples to make codes of them; else Forward.
+static EntryKind entryOf(const spec::Model &model, size_t number) {
+  if (model.codes && !model.codes->sound.empty() &&
+      model.streams[number].name == model.codes->sound)
+    return EntryKind::Sound;
+  if (encodesSound(model) && rootInput(model, number) == model.audio->input)
+    return EntryKind::EncodeSound;
+  return EntryKind::Forward;
 }
 
 EntryImporter::EntryImporter(ModuleImport &shared, EntryKind kind)
@@ -44,8 +53,9 @@ EntryImporter::EntryImporter(ModuleImport &shared, EntryKind kind)
       decode(kind == EntryKind::Decode || kind == EntryKind::DecodeAll ||
              kind == EntryKind::DecodeBatch),
       builder(shared.module.getContext()) {
+  bool isAlone = kind == EntryKind::Sound || kind == EntryKind::EncodeSound;
   for (size_t i = 0; i < model.streams.size(); ++i) {
-    if (isSound(model, model.streams[i]) != (kind == EntryKind::Sound))
+    if (entryOf(model, i) != (isAlone ? kind : EntryKind::Forward))
       continue;
     std::string prefix = rootInput(model, i);
     std::string root = prefix;
@@ -139,6 +149,8 @@ LogicalResult EntryImporter::run() {
       return failure();
     }
   }
+  if (kind == EntryKind::EncodeSound && failed(importCodes()))
+    return failure();
   return finish();
 }
 

@@ -94,7 +94,8 @@ enum class EntryKind {
   DecodeAll, ///< the same with the logits of all new tokens
   /// A token for each sequence, whose numbers of cached ones differ.
   DecodeBatch,
-  Sound, ///< samples of the codes that were written, no other stream
+  Sound,       ///< samples of the codes that were written, no other stream
+  EncodeSound, ///< codes of samples
 };
 
 /// The product of a number and a frequency, less whole turns. It is computed in
@@ -105,6 +106,9 @@ mlir::Value angleOf(mlir::OpBuilder &builder, mlir::Location loc,
 /// The model's input of this name, or null.
 const spec::TensorSpec *findInput(const spec::Model &model,
                                   const std::string &name);
+
+/// Whether it makes codes of samples that it hears.
+bool encodesSound(const spec::Model &model);
 
 /// Builds one entry and the functions of the repeated layers it calls.
 class EntryImporter {
@@ -202,8 +206,11 @@ private:
   mlir::LogicalResult importConv(size_t number);
   mlir::Value asOneChannel(mlir::Location at, mlir::Value input);
   mlir::Value paddedPlaces(mlir::Location at, mlir::Value input, int64_t before,
-                           int64_t behind, bool mirrors);
+                           int64_t behind, int64_t stride, bool mirrors);
   mlir::LogicalResult importTransposed(size_t number);
+  mlir::LogicalResult importCodes();
+  mlir::Value nearestCodes(const spec::Layer &layer, const std::string &symbol,
+                           int64_t count);
   mlir::Value convInput(mlir::Location at, const spec::Conv &op,
                         std::vector<int64_t> &padding);
   mlir::Value countShown(mlir::Location at, mlir::Value mask);

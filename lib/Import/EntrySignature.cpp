@@ -199,14 +199,16 @@ void EntryImporter::addInput(const spec::TensorSpec &input) {
     isMask |= input.name == of.maskName;
     isPositions |= input.name == of.positionsName;
     bool built = kind == EntryKind::Forward || kind == EntryKind::Sound ||
-                 decode == last;
+                 kind == EntryKind::EncodeSound || decode == last;
     isRead |= built && reads(of, input.name);
     // Steps get what encoding is given.
     isRead |= kind == EntryKind::Encode && last && formsRead(of, input.name);
     isMemory |= !last && input.name == of.maskName;
   }
-  // Codes that samples are made of are no part of what writes them.
-  if (model.codes && !decode && kind != EntryKind::Encode && !isRead)
+  // Codes that samples are made of are no part of what writes them, nor are
+  // samples that codes are made of.
+  if ((model.codes || encodesSound(model)) && !decode &&
+      kind != EntryKind::Encode && !isRead)
     return;
   // A step sees its whole cache, and what the mask of other streams lets it.
   if (decode ? isMask && !isMemory : kind == EntryKind::Encode && !isRead)
@@ -274,7 +276,7 @@ LogicalResult EntryImporter::collectArguments() {
 /// is no part of models with several entries.
 bool EntryImporter::reads(const StreamState &of,
                           const std::string &input) const {
-  bool readsAny = kind == EntryKind::Forward &&
+  bool readsAny = kind == EntryKind::Forward && !encodesSound(model) &&
                   (!model.codes || model.codes->sound.empty());
   if (readsAny || input == of.spec.input || input == of.maskName ||
       input == of.positionsName)
@@ -603,6 +605,7 @@ LogicalResult EntryImporter::createFunction() {
                      : decode                         ? "decode"
                      : kind == EntryKind::Encode      ? "encode"
                      : kind == EntryKind::Sound       ? "sound"
+                     : kind == EntryKind::EncodeSound ? "encode_sound"
                                                       : "forward";
   function = func::FuncOp::create(builder, at, name,
                                   builder.getFunctionType(types, {}));
@@ -700,6 +703,8 @@ LogicalResult EntryImporter::finish() {
                   {caches[{n, role.repeatsOf}][role.slot], argument->shape});
       }
     }
+  } else if (kind == EntryKind::EncodeSound) {
+    addResult("output", "codes", state);
   } else if (kind == EntryKind::Sound) {
     addResult("output", "samples", stream->result);
   } else {

@@ -330,11 +330,10 @@ Value EntryImporter::asImage(Location at, Value tokens) {
 
 /// The number of places as what the runtime reads off the inputs' sizes:
 /// "(samples-10)/5+1".
-static std::string placesOf(const std::string &before, const spec::Conv &op,
-                            size_t dim) {
-  int64_t more = 2 * op.padding[dim] - op.kernel[dim];
+static std::string placesOf(const std::string &before, int64_t more,
+                            int64_t stride) {
   return "(" + before + (more < 0 ? "" : "+") + std::to_string(more) + ")/" +
-         std::to_string(op.stride[dim]) + "+1";
+         std::to_string(stride) + "+1";
 }
 
 LogicalResult EntryImporter::importConv(size_t number) {
@@ -389,13 +388,13 @@ LogicalResult EntryImporter::importConv(size_t number) {
     Value steps =
         arith::DivSIOp::create(builder, at, room, index(op.stride[i]));
     places.push_back(arith::AddIOp::create(builder, at, steps, index(1)));
-    bool same =
-        op.same || (op.stride[i] == 1 && op.kernel[i] == 2 * op.padding[i] + 1);
+    // Of places of which none are left out every stride that is begun counts.
+    int64_t more = op.same ? -1 : 2 * op.padding[i] - op.kernel[i];
+    bool same = op.stride[i] == 1 && (op.same || more == -1);
     if (!same && before.size >= 0)
-      before.size =
-          (before.size + 2 * op.padding[i] - op.kernel[i]) / op.stride[i] + 1;
+      before.size = (before.size + more) / op.stride[i] + 1;
     else if (!same)
-      before.symbol = placesOf(before.symbol, op, i);
+      before.symbol = placesOf(before.symbol, more, op.stride[i]);
     sizes.push_back(before);
     if (dims == 1 || before.size < 0 || count.size < 0)
       count = dims == 1 ? before : spec::Dim{-1, layer.name + ".places"};

@@ -34,16 +34,28 @@ Value EntryImporter::asOneChannel(Location at, Value input) {
 
 /// Zeros before and behind the places of [batch, places, channels], or with
 /// `mirrors` the places themselves, mirrored at the first and the last. Where
-/// there are too few of them, zeros follow before they are mirrored.
+/// there are too few of them, zeros follow before they are mirrored. Those
+/// behind end the last stride, too.
 Value EntryImporter::paddedPlaces(Location at, Value input, int64_t before,
-                                  int64_t behind, bool mirrors) {
+                                  int64_t behind, int64_t stride,
+                                  bool mirrors) {
   Value places = builder.createOrFold<tensor::DimOp>(at, input, index(1));
+  Value ending = places;
+  if (stride > 1) {
+    ending = arith::CeilDivUIOp::create(builder, at, places, index(stride));
+    ending = arith::MulIOp::create(builder, at, ending, index(stride));
+  }
   Value all =
-      arith::AddIOp::create(builder, at, places, index(before + behind));
+      arith::AddIOp::create(builder, at, ending, index(before + behind));
   Value batch = builder.createOrFold<tensor::DimOp>(at, input, index(0));
   Value start = index(before), first = index(0), turn;
   if (mirrors) {
     Value least = index(std::max(before, behind) + 1);
+    if (stride > 1) {
+      Value more = arith::SubIOp::create(builder, at, ending, places);
+      more = arith::AddIOp::create(builder, at, more, index(behind + 1));
+      least = arith::MaxSIOp::create(builder, at, more, index(before + 1));
+    }
     Value most = arith::MaxSIOp::create(builder, at, places, least);
     turn = arith::SubIOp::create(
         builder, at, arith::AddIOp::create(builder, at, most, most), index(2));
@@ -83,11 +95,13 @@ Value EntryImporter::convInput(Location at, const spec::Conv &op,
     state.shape.insert(state.shape.begin() + 1, {1, ""});
   }
   // Behind its end a sequence is as if there were nothing else.
-  if (stream->mask && padding[0] != 0 && !op.channelsFirst)
+  bool strides = op.same && op.stride[0] > 1;
+  if (stream->mask && (padding[0] != 0 || strides) && !op.channelsFirst)
     input = showTokens(builder, at, input, stream->mask);
   if (op.same && !op.channelsFirst && op.kernel[0] > 1 &&
-      (op.kernel[0] % 2 == 0 || op.reflect || op.causal)) {
-    input = paddedPlaces(at, input, padding[0], op.kernel[0] - 1 - padding[0],
+      (op.kernel[0] % 2 == 0 || op.reflect || op.causal || strides)) {
+    input = paddedPlaces(at, input, padding[0],
+                         op.kernel[0] - op.stride[0] - padding[0], op.stride[0],
                          op.reflect);
     padding[0] = 0;
   }
@@ -218,8 +232,11 @@ Value EntryImporter::countShown(Location at, Value mask) {
 Value EntryImporter::maskBehind(Location at, const spec::Conv &op, Value mask,
                                 Value places) {
   Value before = countShown(at, mask);
-  if (op.same)
+  if (op.same && op.stride[0] == 1)
     return firstShown(at, before, places);
+  // A stride that is begun gives a place, or else a whole kernel.
+  int64_t more = op.same ? op.stride[0] - 1
+                         : 2 * op.padding[0] - op.kernel[0] + op.stride[0];
   Type number = builder.getI64Type();
   Value batch = builder.createOrFold<tensor::DimOp>(at, before, index(0));
   Value empty =
@@ -235,9 +252,7 @@ Value EntryImporter::maskBehind(Location at, const spec::Conv &op, Value mask,
                                                b.getI64IntegerAttr(value));
             };
             // Fewer places than the kernel has give none.
-            Value room = arith::AddIOp::create(
-                b, at, args[0],
-                integer(2 * op.padding[0] - op.kernel[0] + op.stride[0]));
+            Value room = arith::AddIOp::create(b, at, args[0], integer(more));
             room = arith::MaxSIOp::create(b, at, room, integer(0));
             Value count =
                 arith::DivUIOp::create(b, at, room, integer(op.stride[0]));

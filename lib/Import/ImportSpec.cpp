@@ -294,6 +294,9 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
   if (options.decode && model.codes && !model.codes->sound.empty() &&
       failed(EntryImporter(shared, EntryKind::Sound).run()))
     return {};
+  if (options.decode && encodesSound(model) &&
+      failed(EntryImporter(shared, EntryKind::EncodeSound).run()))
+    return {};
   if (options.decode && canDecode(model)) {
     if (model.streams.size() > 1 &&
         failed(EntryImporter(shared, EntryKind::Encode).run()))

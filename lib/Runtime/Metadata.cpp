@@ -313,6 +313,15 @@ private:
     };
     if (value.find("letters"))
       return readLetters(value);
+    if (!value.find("window")) {
+      // Codes are made of the samples.
+      if (!text(value, "input", audio.input) ||
+          !integer(value, "rate", audio.rate, true))
+        return false;
+      return (!audio.input.empty() && audio.rate >= 1 &&
+              audio.rate <= 1 << 30) ||
+             fail("audio", "an input and a rate", value);
+    }
     if (!text(value, "input", audio.input) ||
         !integer(value, "rate", audio.rate, true) ||
         !integer(value, "window", audio.window, true) ||

@@ -98,6 +98,8 @@ static Json toJson(const Audio &audio) {
     json["blank"] = audio.blank;
     return json;
   }
+  if (audio.window == 0)
+    return json;
   json["window"] = audio.window;
   json["hop"] = audio.hop;
   if (!audio.languages.empty())

@@ -8,8 +8,9 @@ against float64 arithmetic done here.
 
 The published forms: of 24 kHz, 32 kHz (MusicGen's) and 48 kHz. Samples of 1 to 6
 frames, alone and two sounds at a time; files of codes that `generate` plays: of
-fewer codebooks than there are, or in pieces of which the last is shorter. Exit
-status 0: all passed.
+fewer codebooks than there are, or in pieces of which the last is shorter. Codes
+that it makes of the sound in a file, of whole frames, of others and of a single
+sample. Exit status 0: all passed.
 """
 import array
 import math
@@ -48,7 +49,7 @@ FORMS = {
 
 
 class Codec:
-    """The decoder of a configuration. `old` weights are kept as weight_g and
+    """The decoder and the encoder of a configuration. `old` weights are kept as weight_g and
     weight_v, others as parametrizations."""
 
     def __init__(self, w, prefix, config, old):
@@ -102,16 +103,19 @@ class Codec:
         return [[(v - mean) / math.sqrt(spread + 1e-5) * g + b
                  for v, g, b in zip(row, gamma, beta)] for row in x]
 
-    def convolve(self, name, x, out, kernel):
-        inner = len(x[0])
+    def convolve(self, name, x, out, kernel, stride=1):
+        """What the kernel has more than a stride is padding, and so is what the
+        last stride lacks."""
+        inner, frames = len(x[0]), -(-len(x) // stride)
         table = self.table(name + ".conv", (out, inner, kernel))
         bias = self.w.vector(name + ".conv.bias", out)
-        right = 0 if self.causal else (kernel - 1) // 2
-        y = self.padded(x, kernel - 1 - right, right)
+        right = 0 if self.causal else (kernel - stride) // 2
+        y = self.padded(x, kernel - stride - right,
+                        right + frames * stride - len(x))
         return self.norm(name, [
-            [b + dot(row, [y[t + k][c] for c in range(inner)
+            [b + dot(row, [y[t * stride + k][c] for c in range(inner)
                            for k in range(kernel)])
-             for row, b in zip(table, bias)] for t in range(len(x))])
+             for row, b in zip(table, bias)] for t in range(frames)])
 
     def spread(self, name, x, out, stride):
         """The transposed convolution as it is defined: each place adds to those
@@ -152,6 +156,39 @@ class Codec:
             x = made
         return x
 
+    def block(self, name, x):
+        wide = len(x[0])
+        y = self.convolve(name + "block.1", elu(x), wide // 2, 3)
+        y = self.convolve(name + "block.3", elu(y), wide, 1)
+        return plus(self.convolve(name + "shortcut", x, wide, 1)
+                    if self.shortcut else x, y)
+
+    def hear(self, samples, books=BOOKS):
+        """Codes [books][frames] of samples [samples][channels], and by how much
+        the second nearest code is further away than the nearest at least."""
+        at, number = self.prefix + "encoder.layers.", 1
+        x = self.convolve(at + "0", samples, FILTERS, 7)
+        for ratio in reversed(self.ratios):
+            x = self.block(f"{at}{number}.", x)
+            x = self.convolve(f"{at}{number + 2}", elu(x), 2 * len(x[0]),
+                              2 * ratio, ratio)
+            number += 3
+        x = plus(x, self.lstm(f"{at}{number}.lstm", x, 2))
+        x = self.convolve(f"{at}{number + 2}", elu(x), VECTOR, 5)
+        codes, closest = [], math.inf
+        for k in range(books):
+            name = f"{self.prefix}quantizer.layers.{k}.codebook.embed"
+            table, own = self.w.matrix(name, CODES, VECTOR), []
+            for t, vector in enumerate(x):
+                far = [math.fsum((a - b) ** 2 for a, b in zip(vector, row))
+                       for row in table]
+                own.append(far.index(min(far)))
+                nearest, second = sorted(far)[:2]
+                closest = min(closest, second - nearest)
+                x[t] = [a - b for a, b in zip(vector, table[own[-1]])]
+            codes.append(own)
+        return codes, closest
+
     def play(self, codes):
         """Samples [samples][channels] of codes [books][frames]."""
         x = [[0.0] * VECTOR for _ in codes[0]]
@@ -167,11 +204,7 @@ class Codec:
         for ratio in self.ratios:
             wide //= 2
             x = self.spread(f"{at}{number + 1}", elu(x), wide, ratio)
-            block = f"{at}{number + 2}."
-            y = self.convolve(block + "block.1", elu(x), wide // 2, 3)
-            y = self.convolve(block + "block.3", elu(y), wide, 1)
-            x = plus(self.convolve(block + "shortcut", x, wide, 1)
-                     if self.shortcut else x, y)
+            x = self.block(f"{at}{number + 2}.", x)
             number += 3
         return self.convolve(f"{at}{number + 1}", elu(x), self.channels, 5)
 
@@ -275,6 +308,48 @@ def packed(pieces, shape):
     return "I64", shape, struct.pack(f"<{len(ids)}q", *ids)
 
 
+def draw_samples(draw, count, channels):
+    """Floats, so that a file has them as they are."""
+    return [list(struct.unpack(f"<{channels}f", struct.pack(
+        f"<{channels}f", *(draw.uniform(-1, 1) for _ in range(channels)))))
+            for _ in range(count)]
+
+
+def save_wave(path, samples, rate=RATE):
+    """A file of 32-bit floats with samples [samples][channels]."""
+    channels, values = len(samples[0]), flat(samples)
+    with open(path, "wb") as file:
+        file.write(b"RIFF" + struct.pack("<I", 36 + 4 * len(values)) + b"WAVEfmt "
+                   + struct.pack("<IHHIIHH", 16, 3, channels, rate,
+                                 4 * channels * rate, 4 * channels, 32)
+                   + b"data" + struct.pack("<I", 4 * len(values))
+                   + struct.pack(f"<{len(values)}f", *values))
+
+
+def check_heard(form, folder, codec, draw):
+    """Distances are sums of a few numbers near 1: f32 has 1e-5 of them to
+    spare, and codes that are further apart than that are told apart."""
+    path, kept = (os.path.join(folder, name)
+                  for name in ("heard.wav", "heard.safetensors"))
+    seen = set()
+    for count in (1, 2, 12, 31, 40):
+        samples = draw_samples(draw, count, codec.channels)
+        codes, closest = codec.hear(samples)
+        save_wave(path, samples)
+        result = decoder_layers.program(folder, "generate", "--audio", path,
+                                        "--codes-out", kept)
+        if result.returncode:
+            sys.exit(result.stderr)
+        dtype, shape, raw = tensors.load(kept)["audio_codes"]
+        got = list(struct.unpack(f"<{len(raw) // 8}q", raw))
+        seen.update(got)
+        judge(f"{form} kHz codes of {count} samples",
+              dtype == "I64" and shape == [1, BOOKS, len(codes[0])]
+              and got == flat(codes) and closest > 1e-5,
+              f"{got} for {flat(codes)}, {closest:.2g} apart")
+    judge(f"{form} kHz codes differ", len(seen) > CODES // 2, str(seen))
+
+
 def check_files(form, folder, codec, draw):
     if form == "24":
         # The lower bandwidth has the first two codebooks.
@@ -302,9 +377,10 @@ def check(attune, work, form):
     draw, w = random.Random("codes"), Weights("encodec")
     codec = Codec(w, "", FORMS[form], False)
     codec.play([[0]] * BOOKS)
+    codec.hear([[0.0] * codec.channels])
     folder = os.path.join(work, f"encodec_{form}khz")
     os.makedirs(folder, exist_ok=True)
-    w.vector("encoder.layers.0.conv.bias", 3)  # which is no part of it
+    w.vector("quantizer.layers.0.codebook.inited", 1)  # which is no part of it
     error = decoder_layers.build(attune, folder, w, FORMS[form])
     if error:
         sys.exit(error)
@@ -316,6 +392,8 @@ def check(attune, work, form):
         close(f"{form} kHz {rows} of {frames}", found["audio_values"],
               [v for row in codes for v in flat(codec.play(row))])
     check_files(form, folder, codec, draw)
+    if form != "48":  # whose sounds are in pieces
+        check_heard(form, folder, codec, draw)
 
 
 def main():

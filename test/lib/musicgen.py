@@ -9,7 +9,8 @@ their checkpoints, against float64 arithmetic done here.
 Logits and text states of two rows of codes, of which masks hide words on either
 side; greedy codes with and without guidance, every column of them from the
 beginning; the sound of these codes, of one channel or of two, whose codebooks take
-turns and whose prompt is a text. Exit status 0: all passed.
+turns and whose prompt is a text; a sound that goes on behind one of a file. Exit
+status 0: all passed.
 """
 import array
 import json
@@ -123,15 +124,21 @@ def score_codes(w, states, keep, codes):
     return [sum(rows, []) for rows in zip(*heads)]
 
 
-def write(w, ids, columns, guidance, channels=1):
-    """The likeliest codes, from the beginning for each column. The pattern is the
-    class's: a table with -1 where a code belongs, each row of which stands there
-    once for each channel."""
+def write(w, ids, columns, guidance, channels=1, begun=None):
+    """The likeliest codes, from the beginning for each column, behind those that
+    are there already. The pattern is the class's: a table with -1 where a code
+    belongs, each row of which stands there once for each channel."""
     states, own = read_text(w, ids, None), BOOKS // channels
     pattern = [[-1 if k < t <= columns - own + k else CODES
                 for t in range(columns)]
                for k in range(own) for _ in range(channels)]
-    told = [[CODES] for _ in range(BOOKS)]
+    for number, codes in enumerate(begun or []):
+        for frame, code in enumerate(codes):
+            column = frame + number // channels + 1
+            if column < columns and pattern[number][column] == -1:
+                pattern[number][column] = code
+    heard = len(begun[0]) if begun else 0
+    told = [row[:heard + 1] for row in pattern]
     closest = math.inf
     while len(told[0]) < columns:
         given = score_codes(w, states, None, told)[-1]
@@ -141,10 +148,10 @@ def write(w, ids, columns, guidance, channels=1):
         for k, own in enumerate(told):
             scores = given[k * CODES:(k + 1) * CODES]
             best, second = sorted(scores)[:-3:-1]
-            if pattern[k][len(own)] == -1:
+            fixed = pattern[k][len(own)]
+            if fixed == -1:
                 closest = min(closest, best - second)
-            own.append(scores.index(best) if pattern[k][len(own)] == -1
-                       else CODES)
+            own.append(scores.index(best) if fixed == -1 else fixed)
     print(f"  the two likeliest codes are {closest:.2g} apart or more")
     return [[i for i in own if i != CODES] for own in told]
 
@@ -222,15 +229,8 @@ def generate(folder, w, config):
     _, shape, raw = tensors.load(kept)["audio_codes"]
     judge("kept codes", shape == [1, BOOKS, frames] and list(
         struct.unpack(f"<{len(raw) // 8}q", raw)) == sum(wanted, []))
-    # Of two channels codebooks 0 and 2 are the left one's, 1 and 3 the right's.
     codec = encodec.Codec(w, "audio_encoder.", config["audio_encoder"], True)
-    sides = [codec.play(wanted[side::channels]) for side in range(channels)]
-    samples = [[v for row in rows for v in row] for rows in zip(*sides)]
-    with open(wave, "rb") as file:
-        wave = file.read()
-    encodec.check_head(wave, channels, len(samples))
-    close("samples of the file", list(array.array("f", wave[58:])),
-          encodec.flat(samples))
+    wave = check_wave("samples of the file", wave, codec, wanted, channels)
     again = os.path.join(folder, "again.wav")
     result = decoder_layers.program(folder, "generate", "--codes", kept,
                                     "--audio-out", again)
@@ -238,14 +238,54 @@ def generate(folder, w, config):
         sys.exit(result.stderr)
     with open(again, "rb") as file:
         judge("codes played again", file.read() == wave)
+    go_on(folder, w, codec, channels, text)
+
+
+def check_wave(what, path, codec, codes, channels):
+    """Of two channels codebooks 0 and 2 are the left one's, 1 and 3 the right's."""
+    sides = [codec.play(codes[side::channels]) for side in range(channels)]
+    samples = [[v for row in rows for v in row] for rows in zip(*sides)]
+    with open(path, "rb") as file:
+        wave = file.read()
+    encodec.check_head(wave, channels, len(samples))
+    close(what, list(array.array("f", wave[58:])), encodec.flat(samples))
+    return wave
+
+
+def go_on(folder, w, codec, channels, text):
+    """Behind four frames, of which the last is begun, and behind one."""
+    draw, path, out = random.Random("heard"), os.path.join(
+        folder, "heard.wav"), os.path.join(folder, "longer.wav")
+    for count, more, guidance in ((20, 7, 3.0), (6, 6, 1.0)):
+        samples = encodec.draw_samples(draw, count, channels)
+        encodec.save_wave(path, samples)
+        sides = [codec.hear([[row[side]] for row in samples], BOOKS // channels)
+                 for side in range(channels)]
+        begun = [codes for pair in zip(*(own for own, _ in sides))
+                 for codes in pair]
+        heard = len(begun[0])
+        wanted = write(w, WORD_IDS, heard + 1 + more, guidance, channels, begun)
+        result = decoder_layers.program(
+            folder, *text, "--audio", path, "--audio-out", out, "--greedy",
+            "--format=ids", f"--max-new-tokens={more}", f"--guidance={guidance}")
+        if result.returncode:
+            sys.exit(result.stderr)
+        lines = "\n".join(",".join(map(str, own)) for own in wanted)
+        judge(f"codes behind {heard} frames",
+              result.stdout.strip() == lines
+              and all(own[:heard] == old for own, old in zip(wanted, begun))
+              and min(gap for _, gap in sides) > 1e-5,
+              f"{result.stdout.strip()} for {lines}")
+        check_wave(f"samples behind {heard} frames", out, codec, wanted, channels)
 
 
 def check(attune, work, channels):
     config = {**CONFIG, "decoder": {**MUSIC, "audio_channels": channels}}
     w = Weights("musicgen")
     score_codes(w, read_text(w, [1], None), None, [[0]] * BOOKS)
-    encodec.Codec(w, "audio_encoder.", config["audio_encoder"], True).play(
-        [[0]] * (BOOKS // channels))
+    codec = encodec.Codec(w, "audio_encoder.", config["audio_encoder"], True)
+    codec.play([[0]] * (BOOKS // channels))
+    codec.hear([[0.0]], BOOKS // channels)
     folder = os.path.join(work, "musicgen" if channels == 1 else "stereo")
     os.makedirs(folder, exist_ok=True)
     if channels == 2:
@@ -253,7 +293,6 @@ def check(attune, work, channels):
                   encoding="utf-8") as file:
             json.dump(TOKENIZER, file)
     build(attune, folder, w, config, [
-        "audio_encoder.encoder.layers.0.conv.weight_g",
         "audio_encoder.quantizer.layers.0.codebook.inited",
         "decoder.model.decoder.embed_positions.weights"])
     forward(folder, w)

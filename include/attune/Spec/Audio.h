@@ -21,7 +21,9 @@ namespace attune::spec {
 /// How sound becomes an input of the model [batch, bands, frames], the
 /// logarithms of power in mel bands, and what tells its decoder what to write
 /// of it. An input [batch, samples] is the sound itself: the model's logits are
-/// then those of `letters`, frame by frame (CTC, Graves et al. 2006).
+/// then those of `letters`, frame by frame (CTC, Graves et al. 2006). Codes are
+/// made of an input [batch, samples, channels], those that are nearest in the
+/// tables of a codec: then `window` and `hop` are 0.
 struct Audio {
   std::string input;
   int64_t rate = 16000; ///< samples a second

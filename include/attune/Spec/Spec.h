@@ -493,8 +493,9 @@ struct Conv {
   std::vector<int64_t> kernel, stride, padding;
   /// The input is [batch, channels, ...]; of one channel also [batch, places].
   bool channelsFirst = false;
-  /// One dimension, stride 1: as many places as before, padded by half of the
-  /// kernel, behind by one less if it is even.
+  /// One dimension: a place for each stride that is begun, padded by half of
+  /// what the kernel has more, behind by one less if that is odd and by the
+  /// rest of the last stride.
   bool same = false;
   /// With `same`: padding mirrors the places instead of being zeros.
   bool reflect = false;

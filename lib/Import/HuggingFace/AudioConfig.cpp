@@ -286,7 +286,8 @@ static bool readWaveform(Config &config, const std::string &folder,
 
 bool readAudio(Config &config, const std::string &folder, int64_t vocab,
                spec::Model &model, DiagnosticEngine &diags) {
-  if (!model.audio)
+  // Codes are made of samples as they are.
+  if (!model.audio || model.audio->window == 0)
     return true;
   KeyReport unused; // finish() is not called
   SideFile extractor, processor, generation;

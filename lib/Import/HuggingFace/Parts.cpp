@@ -215,14 +215,13 @@ static void leaveOutSharedKeys(Config &config, const Value *layers,
                    "read those of earlier ones");
 }
 
-/// What makes codes of sounds, and what training the codebooks counted.
+/// What training the codebooks counted.
 template <typename F>
 static void leaveOutOfCodec(std::string_view name, bool hasShared, F leaveOut) {
   bool whole = name == "MusicgenForConditionalGeneration";
   if (!whole && name != "EncodecModel")
     return;
   std::string prefix = whole ? "audio_encoder." : "";
-  leaveOut(prefix + "encoder.", "what makes codes of a sound", "");
   for (int64_t k = 0; k < 64; ++k)
     for (const char *counted : {"cluster_size", "embed_avg", "inited"})
       leaveOut(prefix + "quantizer.layers." + std::to_string(k) + ".codebook." +

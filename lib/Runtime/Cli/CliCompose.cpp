@@ -8,6 +8,7 @@
 #include "CliCompose.h"
 
 #include "../Clock.h"
+#include "../Sound/CodeReader.h"
 #include "../Sound/CodeWriter.h"
 #include "attune/Runtime/Tokenizer.h"
 #include "attune/Runtime/WholeFile.h"
@@ -26,6 +27,7 @@ static bool checkOptions(const GenerateOptions &options, const ModelInfo &info,
                                        "prompt-ids",
                                        "prompt-file",
                                        "inputs",
+                                       "audio",
                                        "audio-out",
                                        "codes-out",
                                        "guidance",
@@ -118,13 +120,47 @@ static bool saveCodes(const std::string &path, const SoundCodes &codes,
   return writer.commit(reason) || error.badInput(reason);
 }
 
+/// The codes of a sound.
+static bool encodeSound(CompiledModel &model, const GenerateOptions &options,
+                        const Messages &messages, Error &error) {
+  for (const std::string &name : options.given)
+    if (name != "audio" && name != "codes-out" && name != "stats")
+      return error.set(ExitBadCommandLine,
+                       "--audio and --" + name + " exclude each other");
+  if (options.codesOut.empty())
+    return error.set(ExitBadCommandLine,
+                     "--audio: give --codes-out=FILE for the sound's codes");
+  if (model.info().playback.piece > 0)
+    return error.badInput("--audio: model '" + model.info().name +
+                          "' has sounds in pieces, whose codes are not made; "
+                          "--codes=FILE plays those that its class makes");
+  SoundCodes codes;
+  double start = monotonicTime();
+  if (!readSoundCodes(model, options.audio, codes, error) ||
+      !saveCodes(options.codesOut, codes, error))
+    return false;
+  if (options.stats) {
+    char text[200];
+    std::snprintf(text, sizeof(text),
+                  "%zu frames of %zu codes in %.3f s; intermediate results: "
+                  "%llu bytes",
+                  codes[0].size(), codes.size(), monotonicTime() - start,
+                  static_cast<unsigned long long>(model.frameHighWater()));
+    messages.note(text);
+  }
+  return true;
+}
+
 bool play(CompiledModel &model, const GenerateOptions &options,
           const Messages &messages, Error &error) {
+  if (options.codes.empty() && !options.audio.empty())
+    return encodeSound(model, options, messages, error);
   if (options.codes.empty())
     return error.set(ExitBadCommandLine,
                      "model '" + model.info().name +
                          "' makes sounds of codes; give --codes=FILE and "
-                         "--audio-out=FILE.wav");
+                         "--audio-out=FILE.wav, or --audio=FILE.wav and "
+                         "--codes-out=FILE");
   for (const std::string &name : options.given)
     if (name != "codes" && name != "audio-out" && name != "stats")
       return error.set(ExitBadCommandLine,
@@ -156,10 +192,12 @@ bool compose(CompiledModel &model, const GenerateOptions &options, FILE *out,
   if (!checkOptions(options, info, error) ||
       !readText(info, options, ids, error))
     return false;
-  SoundCodes codes;
+  SoundCodes begun, codes;
   Sound sound;
   double start = monotonicTime();
-  if (!writeCodes(model, ids, options, codes, error))
+  if ((!options.audio.empty() &&
+       !readSoundCodes(model, options.audio, begun, error)) ||
+      !writeCodes(model, ids, begun, options, codes, error))
     return false;
   double written = monotonicTime();
   if (!options.audioOut.empty() && (!playCodes(model, codes, sound, error) ||

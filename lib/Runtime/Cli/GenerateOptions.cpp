@@ -30,7 +30,8 @@ const OptionSpecs &GenerateOptions::specs() {
          "safetensors file with what an encoder reads; a prompt is the "
          "decoder's then"},
         {"audio", "FILE",
-         "WAV file with speech to write down, for a model that hears"},
+         "WAV file with speech to write down, for a model that hears, or with "
+         "a sound that goes on, for one that makes codes of sounds"},
         {"language", "CODE",
          "with --audio: the language of the speech, such as en (default: as "
          "the model says, or the one that it hears)"},
@@ -288,46 +289,12 @@ bool GenerateOptions::setSampling(const ParsedOption &option, Error &error) {
   return parseBias(option, sampling.logitBias, error);
 }
 
-/// What is written down of a sound is no text that goes on: most options have
-/// nothing to act on.
-static bool checkAudio(const std::vector<std::string> &given, Error &error) {
-  for (const std::string &name : given) {
-    static const char *const fits[] = {"audio",
-                                       "language",
-                                       "task",
-                                       "timestamps",
-                                       "max-new-tokens",
-                                       "min-new-tokens",
-                                       "temperature",
-                                       "top-k",
-                                       "top-p",
-                                       "min-p",
-                                       "repetition-penalty",
-                                       "frequency-penalty",
-                                       "presence-penalty",
-                                       "no-repeat-ngram",
-                                       "logit-bias",
-                                       "seed",
-                                       "greedy",
-                                       "format",
-                                       "stats",
-                                       "adapter"};
-    if (std::none_of(std::begin(fits), std::end(fits),
-                     [&](const char *known) { return name == known; }))
-      return error.set(ExitBadCommandLine,
-                       "--audio and --" + name + " exclude each other");
-  }
-  return true;
-}
-
 bool GenerateOptions::finish(Error &error) {
   for (const char *name : {"language", "task", "timestamps"})
     if (audio.empty() &&
         std::find(given.begin(), given.end(), name) != given.end())
       return error.set(ExitBadCommandLine,
                        "--" + std::string(name) + " needs --audio=FILE");
-  if (!audio.empty() && !checkAudio(given, error))
-    return false;
   const std::pair<const char *, bool> sources[] = {
       {"--prompt", hasPrompt},
       {"--prompt-ids", hasPromptIds},

@@ -24,7 +24,8 @@ public:
                                        : info.codes.guidance),
         rows(guidance > 1 ? 2 : 1) {}
 
-  bool run(const std::vector<int64_t> &text, SoundCodes &codes, Error &error);
+  bool run(const std::vector<int64_t> &text, const SoundCodes &begun,
+           SoundCodes &codes, Error &error);
 
 private:
   bool findLength(Error &error);
@@ -33,6 +34,7 @@ private:
   bool encodeFile(Error &error);
   bool encodeRows(std::vector<InputTensor> inputs, Error &error);
   const float *scoresOf(const float *logits, int64_t book);
+  std::vector<int64_t> begin(const SoundCodes &begun, SoundCodes &codes);
 
   CompiledModel &model;
   const ModelInfo &info;
@@ -42,30 +44,33 @@ private:
   const double guidance;
   const int64_t rows; ///< with the text, and without
   int64_t columns = 0, frames = 0, vocabulary = 0;
+  int64_t heard = 0; ///< frames that there are before the first new one
   std::unique_ptr<Session> session;
   const ArgInfo *mask = nullptr; ///< of the text; null: there is none
   std::vector<float> guided;
 };
 } // namespace
 
-/// The first column, which has no code at all, counts as the prompt.
+/// The first column, which has no code at all, counts as the prompt, and so do
+/// those of what was heard.
 bool CodeWriter::findLength(Error &error) {
   const EntryInfo *decoder = model.entry("decode");
   int64_t context =
       decoder ? decoder->countablePositions(info.context) : info.context;
   TokenLimit limit;
-  if (!findTokenLimit(options, /*promptLength=*/1, context, limit, error))
+  if (!findTokenLimit(options, /*promptLength=*/heard + 1, context, limit,
+                      error))
     return false;
   // Where fewer columns have a code of every codebook the published class has
   // no order of codes.
-  int64_t least = std::max<int64_t>(2 * late - 2, 1);
+  int64_t least = std::max<int64_t>(2 * late - 2 - heard, 1);
   if (limit.tokens < least)
     return error.badInput(std::to_string(limit.tokens) + " new tokens are " +
                           "too few for " + std::to_string(late) +
                           " codebooks, each one frame later than the one "
                           "before; --max-new-tokens=N takes " +
                           std::to_string(least) + " or more");
-  if (__builtin_add_overflow(limit.tokens, 1, &columns))
+  if (__builtin_add_overflow(limit.tokens, heard + 1, &columns))
     return error.badInput("--max-new-tokens is absurdly large");
   frames = columns - late;
   return true;
@@ -171,8 +176,30 @@ const float *CodeWriter::scoresOf(const float *logits, int64_t book) {
   return guided.data();
 }
 
-bool CodeWriter::run(const std::vector<int64_t> &text, SoundCodes &codes,
-                     Error &error) {
+/// The columns of what was heard, and the first one; `codes` gets those of its
+/// codes that stand in there.
+std::vector<int64_t> CodeWriter::begin(const SoundCodes &begun,
+                                       SoundCodes &codes) {
+  std::vector<int64_t> ids;
+  for (int64_t book = 0; book < books; ++book) {
+    std::vector<int64_t> own;
+    for (int64_t column = 0; column <= heard; ++column) {
+      int64_t frame = column - 1 - book / info.codes.channels;
+      bool isCode = frame >= 0 && frame < frames;
+      own.push_back(isCode ? begun[size_t(book)][size_t(frame)]
+                           : info.codes.pad);
+      if (isCode)
+        codes[size_t(book)].push_back(own.back());
+    }
+    for (int64_t row = 0; row < rows; ++row)
+      ids.insert(ids.end(), own.begin(), own.end());
+  }
+  return ids;
+}
+
+bool CodeWriter::run(const std::vector<int64_t> &text, const SoundCodes &begun,
+                     SoundCodes &codes, Error &error) {
+  heard = begun.empty() ? 0 : int64_t(begun[0].size());
   bool hasFile = !options.inputs.empty();
   if (!hasFile && text.empty())
     return error.badInput("the prompt is empty");
@@ -186,32 +213,37 @@ bool CodeWriter::run(const std::vector<int64_t> &text, SoundCodes &codes,
   guided.resize(size_t(vocabulary));
   Sampler sampler(options.sampling);
   codes.assign(size_t(books), {});
-  std::vector<int64_t> column(size_t(books * rows), info.codes.pad);
-  for (int64_t step = 0; step + 1 < columns; ++step) {
-    if (!session->step(column.data(), /*count=*/1, error))
+  std::vector<int64_t> given = begin(begun, codes);
+  for (int64_t step = heard; step + 1 < columns; ++step) {
+    if (!session->step(given.data(), int64_t(given.size()) / (books * rows),
+                       error))
       return false;
+    given.resize(size_t(books * rows));
     const float *logits = session->logits(error);
     if (!logits)
       return false;
     for (int64_t book = 0; book < books; ++book) {
       std::vector<int64_t> &own = codes[size_t(book)];
       int64_t frame = step - book / info.codes.channels, id = info.codes.pad;
-      if (frame >= 0 && frame < frames) {
+      if (frame >= 0 && frame < heard && frame < frames) {
+        id = begun[size_t(book)][size_t(frame)];
+        own.push_back(id);
+      } else if (frame >= 0 && frame < frames) {
         if (!sampler.sample(scoresOf(logits, book), vocabulary, own, id, error,
                             info.suppress))
           return false;
         own.push_back(id);
       }
-      std::fill_n(column.begin() + book * rows, rows, id);
+      std::fill_n(given.begin() + book * rows, rows, id);
     }
   }
   return true;
 }
 
 bool writeCodes(CompiledModel &model, const std::vector<int64_t> &text,
-                const GenerateOptions &options, SoundCodes &codes,
-                Error &error) {
-  return CodeWriter(model, options).run(text, codes, error);
+                const SoundCodes &begun, const GenerateOptions &options,
+                SoundCodes &codes, Error &error) {
+  return CodeWriter(model, options).run(text, begun, codes, error);
 }
 
 } // namespace attune::runtime

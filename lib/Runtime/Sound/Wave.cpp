@@ -131,15 +131,21 @@ static bool readSamples(const Format &format, const uint8_t *bytes,
     problem = "there are no samples";
     return false;
   }
+  if (sound.channels > 1 && format.channels != sound.channels) {
+    problem = "expected " + std::to_string(sound.channels) +
+              " channels, found " + std::to_string(format.channels);
+    return false;
+  }
   sound.rate = format.rate;
+  uint64_t kept = uint64_t(sound.channels), mixed = format.channels / kept;
+  count *= kept;
   sound.samples.resize(count);
   unsigned sampleBytes = format.bits / 8;
   for (uint64_t i = 0; i < count; ++i) {
     double sum = 0;
-    for (unsigned channel = 0; channel < format.channels; ++channel)
-      sum += loadSample(format,
-                        bytes + i * format.frameBytes + channel * sampleBytes);
-    double mean = sum / format.channels;
+    for (uint64_t channel = 0; channel < mixed; ++channel)
+      sum += loadSample(format, bytes + (i * mixed + channel) * sampleBytes);
+    double mean = sum / double(mixed);
     // Floats may be beyond 1, but sounds are never so loud.
     if (!(std::fabs(mean) <= 1e6)) {
       problem = "sample " + std::to_string(i) + " is no number or far above 1";
@@ -151,7 +157,8 @@ static bool readSamples(const Format &format, const uint8_t *bytes,
 }
 
 bool parseWave(const uint8_t *bytes, uint64_t size, Sound &sound,
-               std::string &problem) {
+               std::string &problem, int64_t channels) {
+  sound.channels = channels;
   auto is = [&](uint64_t at, std::string_view letters) {
     return size >= at + 4 && std::memcmp(bytes + at, letters.data(), 4) == 0;
   };
@@ -199,12 +206,13 @@ bool parseWave(const uint8_t *bytes, uint64_t size, Sound &sound,
   return false;
 }
 
-bool readWave(const std::string &path, Sound &sound, Error &error) {
+bool readWave(const std::string &path, Sound &sound, Error &error,
+              int64_t channels) {
   MappedFile file;
   std::string problem;
   if (!file.open(path, problem))
     return error.badInput(problem);
-  return parseWave(file.data(), file.size(), sound, problem) ||
+  return parseWave(file.data(), file.size(), sound, problem, channels) ||
          error.badInput(path + ": " + problem);
 }
 

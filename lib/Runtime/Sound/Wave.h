@@ -19,7 +19,7 @@ namespace attune::runtime {
 /// A sound from -1 to 1.
 struct Sound {
   int64_t rate = 0;     ///< samples a second
-  int64_t channels = 1; ///< side by side; a file that is read gives one
+  int64_t channels = 1; ///< side by side
   std::vector<float> samples;
 };
 
@@ -27,13 +27,15 @@ struct Sound {
 inline constexpr int64_t kLeastRate = 1000, kMostRate = 1000000;
 
 /// Reads a WAV file of whole numbers (8, 16, 24 or 32 bits) or floats (32 or 64
-/// bits), of any number of channels, whose mean is the sound. Programs that
-/// write to a pipe leave the largest number where the size of the samples
-/// belongs: such a file has samples to its end.
-bool readWave(const std::string &path, Sound &sound, Error &error);
+/// bits), of any number of channels, whose mean is the sound; or one of so many
+/// `channels`, if more than one is asked for. Programs that write to a pipe
+/// leave the largest number where the size of the samples belongs: such a file
+/// has samples to its end.
+bool readWave(const std::string &path, Sound &sound, Error &error,
+              int64_t channels = 1);
 /// The same of bytes; false, with a reason, if they are no such file.
 bool parseWave(const uint8_t *bytes, uint64_t size, Sound &sound,
-               std::string &problem);
+               std::string &problem, int64_t channels = 1);
 
 /// Writes a WAV file of 32-bit floats, whole or not at all.
 bool writeWave(const std::string &path, const Sound &sound, Error &error);

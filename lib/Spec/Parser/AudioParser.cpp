@@ -43,8 +43,11 @@ static void parseLetters(const Object &object, int64_t width, Audio &audio) {
                               std::to_string(count) + " letters");
 }
 
-/// Gives whether the input is a waveform; nothing after an error.
-static std::optional<bool> checkInput(const Object &object,
+/// What sound becomes: frames, or samples that have letters or codes.
+enum class Form { Frames, Letters, Codes };
+
+/// Nothing after an error.
+static std::optional<Form> checkInput(const Object &object,
                                       const std::vector<TensorSpec> &inputs,
                                       Audio &audio) {
   auto found =
@@ -57,12 +60,24 @@ static std::optional<bool> checkInput(const Object &object,
   }
   const std::vector<Dim> &shape = found->shape;
   if (found->dtype == DType::F32 && shape.size() == 2)
-    return true;
+    return Form::Letters;
+  bool isCoded = found->dtype == DType::F32 && shape.size() == 3 &&
+                 shape[1].size < 0 && shape[2].size > 0;
+  if (isCoded) {
+    for (const auto &keys :
+         {std::vector(std::begin(ofFrames), std::end(ofFrames)),
+          std::vector(std::begin(ofWaveforms), std::end(ofWaveforms))})
+      for (const char *key : keys)
+        if (object.has(key))
+          object.error(key, "is not for samples that codes are made of, as " +
+                                quote(audio.input) + " holds");
+    return Form::Codes;
+  }
   if (found->dtype != DType::F32 || shape.size() != 3 || shape[1].size < 0 ||
       shape[2].size < 0) {
     object.error("input", "sound becomes an f32 input [batch, bands, frames] "
                           "with so many bands and frames, or [batch, "
-                          "samples], which " +
+                          "samples] or [batch, samples, channels], which " +
                               quote(audio.input) + " is not");
     return std::nullopt;
   }
@@ -76,7 +91,7 @@ static std::optional<bool> checkInput(const Object &object,
                                std::to_string(shape[2].size * audio.hop) +
                                " samples of all frames of " +
                                quote(audio.input));
-  return false;
+  return Form::Frames;
 }
 
 Audio parseAudio(
@@ -89,10 +104,13 @@ Audio parseAudio(
   audio.rate = object.integer("rate", audio.rate).value_or(audio.rate);
   audio.window = object.integer("window", audio.window).value_or(audio.window);
   audio.hop = object.integer("hop", audio.hop).value_or(audio.hop);
-  if (checkInput(object, inputs, audio).value_or(false)) {
+  Form form = checkInput(object, inputs, audio).value_or(Form::Frames);
+  if (form == Form::Codes)
+    audio.window = audio.hop = 0;
+  if (form == Form::Letters)
     parseLetters(object, width, audio);
+  if (form != Form::Frames)
     return audio;
-  }
   auto one = [&](const char *key) -> Known {
     const Value *value = object.get(key);
     return value ? token(*value, child(object.getPointer(), key))

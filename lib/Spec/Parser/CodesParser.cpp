@@ -166,4 +166,41 @@ Playback parsePlayback(const Object &object, const Model &model) {
   return playback;
 }
 
+void checkCoded(const Object &object, const Model &model) {
+  std::string sound = model.codes ? model.codes->sound : "";
+  if (sound.empty() && !model.playback)
+    return object.error("input", "of samples [batch, samples, channels] codes "
+                                 "are made, for which there is neither "
+                                 "'playback' nor a 'sound' of 'codes'");
+  // What reads the samples, first or further on.
+  std::vector<Stream> streams;
+  for (const Stream &stream : model.streams)
+    if (stream.input == model.audio->input || findResult(streams, stream.input))
+      streams.push_back(stream);
+  if (streams.empty() || streams.back().layers.empty() ||
+      streams.back().layers.back().pooled)
+    return object.error("input", "no stream makes vectors of frames of " +
+                                     quote(model.audio->input));
+  int64_t width = streams.back().layers.back().width;
+  for (const Stream &stream : model.streams)
+    for (const Layer &layer : stream.layers) {
+      const auto *table = std::get_if<Embedding>(&layer.op);
+      if (!table || (!sound.empty() && stream.name != sound))
+        continue;
+      if (table->width != width)
+        return object.error("input", "stream " + quote(streams.back().name) +
+                                         " makes vectors of " +
+                                         std::to_string(width) +
+                                         " channels, but those of a code "
+                                         "have " +
+                                         std::to_string(table->width));
+      if (model.playback && model.playback->none &&
+          *model.playback->none != table->vocab - 1)
+        return object.error("input", "the 'none' of 'playback' is not the last "
+                                     "of " +
+                                         std::to_string(table->vocab) +
+                                         " codes");
+    }
+}
+
 } // namespace attune::spec

@@ -460,6 +460,8 @@ void ModelParser::parseGeneration() {
     model.audio =
         parseAudio(*audio, model.inputs,
                    last.layers.empty() ? 0 : last.layers.back().width, check);
+  if (model.audio && model.audio->window == 0)
+    checkCoded(*audio, model);
   if (!generation)
     return;
   auto one = [&](const char *key) -> Known {

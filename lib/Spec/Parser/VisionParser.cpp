@@ -192,16 +192,20 @@ static void keepPlaces(const Object &object, Conv &conv) {
     object.error("padding", "follows from " + quote(key));
   if (conv.same && conv.transposed)
     object.error("transposed", "is not for 'same'");
-  else if (conv.same && (conv.kernel.size() != 1 || conv.stride[0] != 1))
-    object.error("same", "is for one dimension and a stride of 1");
+  else if (conv.same &&
+           (conv.kernel.size() != 1 || conv.kernel[0] < conv.stride[0]))
+    object.error("same", "is for one dimension and a kernel of a stride or "
+                         "more");
   else if (conv.transposed &&
            (conv.kernel.size() != 1 || conv.kernel[0] % conv.stride[0] != 0))
     object.error("transposed",
                  "is for one dimension and a kernel of whole strides");
   else if (conv.transposed && object.has("groups"))
     object.error("groups", "is not for transposed convolutions");
-  for (size_t i = 0; conv.same && i < conv.kernel.size(); ++i)
-    conv.padding[i] = conv.causal ? conv.kernel[i] - 1 : conv.kernel[i] / 2;
+  for (size_t i = 0; conv.same && i < conv.kernel.size(); ++i) {
+    int64_t all = std::max<int64_t>(conv.kernel[i] - conv.stride[i], 0);
+    conv.padding[i] = conv.causal ? all : all - all / 2;
+  }
 }
 
 /// Reads an input [batch, channels, ...] if it starts the stream, or [batch,

@@ -15,7 +15,9 @@ const ObjectType &audioType() {
       "How sound becomes an input [batch, bands, frames], the logarithms of "
       "power in mel bands, and the tokens that tell a decoder what to write of "
       "it; or how an input [batch, samples] is the sound itself, and what the "
-      "likeliest ids of its frames are written as.",
+      "likeliest ids of its frames are written as; or that codes are made of "
+      "an input [batch, samples, channels], the nearest in the tables of a "
+      "codec.",
       {
           {"input", string(), "default input_features"},
           {"rate", integer(1000, 1000000), "samples a second; default 16000"},

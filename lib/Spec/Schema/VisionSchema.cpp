@@ -85,8 +85,9 @@ const ObjectType &convType() {
           {"padding", either({integer(0), array(integer(0), 2)}),
            "zeros on each side; default 0"},
           {"same", boolean(),
-           "one dimension, stride 1: as many places as before, by half of the "
-           "kernel in zeros, behind by one less if it is even; default false"},
+           "one dimension: a place for each stride that is begun, by half of "
+           "what the kernel has more in zeros, behind by one less if that is "
+           "odd and by the rest of the last stride; default false"},
           {"reflect", boolean(),
            "same: the padding mirrors the places; default false"},
           {"transposed", boolean(),

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-// The decoder alone: codes in, samples out. What makes codes of a sound is not
-// read. Published are the forms of 24 kHz (causal), 48 kHz (two channels,
-// pieces with norms over each) and 32 kHz (neither).
+// Two models in one: the decoder makes samples of codes, the encoder vectors of
+// samples, whose codes are the nearest. Published are the forms of 24 kHz
+// (causal), 48 kHz (two channels, pieces with norms over each) and 32 kHz
+// (neither).
 
 #include "../Architectures.h"
 #include "EncoderDecoder.h"
@@ -20,7 +21,7 @@ namespace attune::hf {
 using namespace spec;
 
 namespace {
-/// What holds for all convolutions of a decoder.
+/// What holds for all convolutions of a codec.
 struct Form {
   bool mirrors = true; ///< at both ends of a sound, which else is silent there
   bool causal = false;
@@ -28,19 +29,22 @@ struct Form {
   bool shortcut = false; ///< residual blocks have one beside them
 };
 
-/// The layers of the decoder under their numbers in its class. With shortcuts
-/// it is several streams: one ends where a shortcut begins.
-class DecoderBuilder {
+/// The layers of the decoder or the encoder under their numbers in its class.
+/// With shortcuts it is several streams: one ends where a shortcut begins.
+class CodecBuilder {
 public:
-  DecoderBuilder(Config &config, const std::string &prefix, Form form)
-      : config(config), prefix(prefix), form(form) {
-    stream.emplace(config, prefix);
+  /// `part` is "decoder" or "encoder". What it reads has `width` channels; 0:
+  /// it is codes.
+  CodecBuilder(Config &config, const std::string &prefix,
+               const std::string &part, int64_t width, Form form)
+      : config(config), prefix(prefix), part(part), form(form) {
+    begin("", width);
   }
 
   void codebooks(const std::vector<std::string> &codes, int64_t size,
                  int64_t width, bool hasNone);
-  void conv(const char *key, int64_t out, int64_t kernel) {
-    place(next() + ".conv", key, out, kernel);
+  void conv(const char *key, int64_t out, int64_t kernel, int64_t stride = 1) {
+    place(next() + ".conv", key, out, kernel, stride);
   }
   void lstm(int64_t layers);
   void activate() { elu(next()); }
@@ -49,9 +53,9 @@ public:
   std::vector<Stream> take(const std::string &name);
 
 private:
-  std::string next() { return "decoder.layers." + std::to_string(number++); }
+  std::string next() { return part + ".layers." + std::to_string(number++); }
   void place(const std::string &name, const char *key, int64_t out,
-             int64_t kernel);
+             int64_t kernel, int64_t stride = 1);
   void norm(const std::string &name);
   void elu(const std::string &name);
   void add(const std::string &name, const char *key, const std::string &source);
@@ -59,7 +63,7 @@ private:
   void begin(const std::string &source, int64_t width);
 
   Config &config;
-  std::string prefix;
+  std::string prefix, part;
   Form form;
   std::optional<StreamBuilder> stream;
   std::string input;           ///< what it reads
@@ -70,7 +74,7 @@ private:
 } // namespace
 
 /// Ends a stream.
-void DecoderBuilder::end(const std::string &name) {
+void CodecBuilder::end(const std::string &name) {
   Stream &ended = streams.emplace_back(stream->take());
   ended.name = name;
   ended.input = input;
@@ -78,13 +82,13 @@ void DecoderBuilder::end(const std::string &name) {
 }
 
 /// Begins one behind the layer `source`, whose width is `width`.
-void DecoderBuilder::begin(const std::string &source, int64_t width) {
+void CodecBuilder::begin(const std::string &source, int64_t width) {
   stream.emplace(config, prefix, width);
   input = source;
 }
 
-void DecoderBuilder::codebooks(const std::vector<std::string> &codes,
-                               int64_t size, int64_t width, bool hasNone) {
+void CodecBuilder::codebooks(const std::vector<std::string> &codes,
+                             int64_t size, int64_t width, bool hasNone) {
   for (size_t k = 0; k < codes.size(); ++k) {
     std::string name = "quantizer.layers." + std::to_string(k) + ".codebook";
     Embedding table;
@@ -107,10 +111,10 @@ static std::string normOf(const std::string &conv) {
   return conv.substr(0, conv.size() - std::string_view("conv").size()) + "norm";
 }
 
-/// A convolution that keeps the number of places; one of a single place is a
+/// A convolution that gives a place for each stride; one of a single place is a
 /// linear layer.
-void DecoderBuilder::place(const std::string &name, const char *key,
-                           int64_t out, int64_t kernel) {
+void CodecBuilder::place(const std::string &name, const char *key, int64_t out,
+                         int64_t kernel, int64_t stride) {
   last = name;
   if (kernel == 1) {
     Linear linear;
@@ -122,8 +126,9 @@ void DecoderBuilder::place(const std::string &name, const char *key,
     conv.out = out;
     conv.channels = stream->getWidth();
     conv.kernel = {kernel};
-    conv.stride = {1};
-    conv.padding = {form.causal ? kernel - 1 : kernel / 2};
+    conv.stride = {stride};
+    int64_t all = kernel - stride;
+    conv.padding = {form.causal ? all : all - all / 2};
     conv.same = true;
     conv.reflect = form.mirrors;
     conv.causal = form.causal;
@@ -137,21 +142,21 @@ void DecoderBuilder::place(const std::string &name, const char *key,
   stream->add(last, "norm_type", norm);
 }
 
-void DecoderBuilder::elu(const std::string &name) {
+void CodecBuilder::elu(const std::string &name) {
   Function function;
   function.activation = Activation::Elu;
   stream->add(name, "model_type", function);
 }
 
-void DecoderBuilder::add(const std::string &name, const char *key,
-                         const std::string &source) {
+void CodecBuilder::add(const std::string &name, const char *key,
+                       const std::string &source) {
   Add op;
   op.source = source;
   stream->add(name, key, op);
   last = name;
 }
 
-void DecoderBuilder::lstm(int64_t layers) {
+void CodecBuilder::lstm(int64_t layers) {
   std::string name = next(), source = last;
   Recurrent recurrent;
   recurrent.cell = CellKind::Lstm;
@@ -163,7 +168,7 @@ void DecoderBuilder::lstm(int64_t layers) {
 
 /// The transposed convolution of two strides: its tensor [in, out, kernel] has,
 /// for each place of the kernel, a matrix of its own.
-void DecoderBuilder::grow(int64_t out, int64_t ratio) {
+void CodecBuilder::grow(int64_t out, int64_t ratio) {
   Conv conv;
   conv.out = out;
   conv.channels = stream->getWidth();
@@ -192,15 +197,16 @@ void DecoderBuilder::grow(int64_t out, int64_t ratio) {
 
 /// Two convolutions, each behind an activation, and what they read, itself or
 /// through one of a single place.
-void DecoderBuilder::residual(int64_t inner, int64_t kernel) {
-  std::string part = "_" + std::to_string(number);
+void CodecBuilder::residual(int64_t inner, int64_t kernel) {
+  std::string mark =
+      (part == "encoder" ? "_of_samples_" : "_") + std::to_string(number);
   std::string name = next(), read = prefix + last, source = read;
   int64_t width = stream->getWidth();
   if (form.shortcut) {
-    end("before" + part);
+    end("before" + mark);
     begin(read, width);
     place(name + ".shortcut.conv", "use_conv_shortcut", width, 1);
-    source = "beside" + part;
+    source = "beside" + mark;
     end(source);
     begin(read, width);
   }
@@ -211,7 +217,7 @@ void DecoderBuilder::residual(int64_t inner, int64_t kernel) {
   add(name, "num_residual_layers", source);
 }
 
-std::vector<Stream> DecoderBuilder::take(const std::string &name) {
+std::vector<Stream> CodecBuilder::take(const std::string &name) {
   end(name);
   return std::move(streams);
 }
@@ -223,7 +229,7 @@ static void refuseOthers(Config &config) {
       config.error(key, why);
   };
   refuse("num_residual_layers", config.integer("num_residual_layers", 1) != 1,
-         "expected one residual block behind each transposed convolution");
+         "expected one residual block for each ratio");
   refuse("trim_right_ratio", config.real("trim_right_ratio", 1) != 1,
          "expected 1: all that is cut off is behind the sound");
   // That of the second block on.
@@ -312,10 +318,10 @@ static int64_t countCodebooks(Config &config) {
   return 1;
 }
 
-std::optional<SoundDecoder>
-readSoundDecoder(Config &config, const std::string &prefix,
-                 const std::vector<std::string> &codes) {
-  SoundDecoder result;
+std::optional<SoundCodec>
+readSoundCodec(Config &config, const std::string &prefix,
+               const std::vector<std::string> &codes) {
+  SoundCodec result;
   Playback &playback = result.playback;
   refuseOthers(config);
   Form form = readForm(config);
@@ -349,7 +355,7 @@ readSoundDecoder(Config &config, const std::string &prefix,
   bool hasNone = !bandwidths || bandwidths->elements.size() > 1;
   if (hasNone)
     playback.none = size;
-  DecoderBuilder decoder(config, prefix, form);
+  CodecBuilder decoder(config, prefix, "decoder", 0, form);
   decoder.codebooks(codes, size, width, hasNone);
   decoder.conv("kernel_size", wide, kernel);
   decoder.lstm(layers);
@@ -363,6 +369,30 @@ readSoundDecoder(Config &config, const std::string &prefix,
   decoder.conv("last_kernel_size", sounds, lastKernel);
   result.streams = decoder.take("sound");
   result.streams.front().input = codes.front();
+
+  // Of what the decoder does, each the other way and in reverse order.
+  CodecBuilder encoder(config, prefix, "encoder", sounds, form);
+  wide = filters;
+  encoder.conv("kernel_size", wide, kernel);
+  for (size_t i = ratios.size(); i-- > 0;) {
+    encoder.residual(std::max<int64_t>(wide / compress, 1), residualKernel);
+    encoder.activate();
+    wide *= 2;
+    encoder.conv("upsampling_ratios", wide, 2 * ratios[i], ratios[i]);
+  }
+  encoder.lstm(layers);
+  encoder.activate();
+  encoder.conv("last_kernel_size", width, lastKernel);
+  result.encoder = encoder.take("samples");
+  result.encoder.front().input = "input_values";
+  result.samples.name = "input_values";
+  result.samples.shape = {{-1, "waves"}, {-1, "samples"}, {sounds, ""}};
+  result.samples.location = config.locate();
+  Audio &audio = result.audio;
+  audio.input = "input_values";
+  audio.rate = playback.rate;
+  audio.window = audio.hop = 0;
+  audio.location = config.locate();
   return result;
 }
 
@@ -389,12 +419,16 @@ std::optional<Model> importEnCodec(ImportContext &context) {
   model.name = "encodec";
   std::vector<std::string> codes = declareCodes(
       config, "audio_codes", "batch", "frames", countCodebooks(config), model);
-  std::optional<SoundDecoder> decoder = readSoundDecoder(config, "", codes);
-  if (!decoder)
+  std::optional<SoundCodec> codec = readSoundCodec(config, "", codes);
+  if (!codec)
     return std::nullopt;
-  decoder->streams.back().name = "main";
-  model.streams = std::move(decoder->streams);
-  model.playback = std::move(decoder->playback);
+  codec->streams.back().name = "main";
+  model.streams = std::move(codec->encoder);
+  for (Stream &stream : codec->streams)
+    model.streams.push_back(std::move(stream));
+  model.inputs.push_back(std::move(codec->samples));
+  model.playback = std::move(codec->playback);
+  model.audio = std::move(codec->audio);
   const Layer &last = model.streams.back().layers.back();
   model.outputs.push_back({"audio_values", last.name, last.location});
   return model;

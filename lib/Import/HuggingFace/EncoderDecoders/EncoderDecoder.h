@@ -24,10 +24,13 @@ std::optional<spec::Stream> readT5Encoder(Config &config,
                                           const Checkpoint *checkpoint,
                                           const std::string &prefix);
 
-/// The part of EnCodec that makes samples of codes: those of codebook k stand
-/// in the input `codes[k]`.
-struct SoundDecoder {
+/// EnCodec. The codes of codebook k, which samples are made of, stand in the
+/// input `codes[k]`.
+struct SoundCodec {
   std::vector<spec::Stream> streams; ///< the last is "sound"
+  std::vector<spec::Stream> encoder; ///< of `samples`; the last is "samples"
+  spec::TensorSpec samples;
+  spec::Audio audio; ///< of `samples`
   spec::Playback playback;
 };
 /// Declares `count` inputs [batch, frames] of codes, `name` with numbers behind
@@ -37,9 +40,9 @@ std::vector<std::string> declareCodes(Config &config, const std::string &name,
                                       const std::string &frames, int64_t count,
                                       spec::Model &model);
 /// Nothing after an error. Tensors' names begin with `prefix`.
-std::optional<SoundDecoder>
-readSoundDecoder(Config &config, const std::string &prefix,
-                 const std::vector<std::string> &codes);
+std::optional<SoundCodec> readSoundCodec(Config &config,
+                                         const std::string &prefix,
+                                         const std::vector<std::string> &codes);
 
 /// Tensor names of a block of BART and its relatives, Whisper among them.
 const TensorNames &bartBlockTensors();

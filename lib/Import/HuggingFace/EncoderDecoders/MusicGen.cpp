@@ -162,26 +162,29 @@ bool MusicGenImporter::addSound(Config &config) {
   // Of other sizes: it runs when all has been written.
   std::vector<std::string> written = declareCodes(
       config, "audio_codes", "sounds", "written", books / channels, model);
-  std::optional<SoundDecoder> decoder =
-      readSoundDecoder(config, "audio_encoder.", written);
-  if (!decoder)
+  std::optional<SoundCodec> codec =
+      readSoundCodec(config, "audio_encoder.", written);
+  if (!codec)
     return false;
   auto refuse = [&](bool present, const char *key, const char *why) {
     if (present)
       config.error(key, why);
   };
-  refuse(decoder->streams.size() > 1, "use_conv_shortcut",
+  refuse(codec->streams.size() > 1, "use_conv_shortcut",
          "is not supported within MusicGen, whose codec has none");
-  refuse(decoder->streams.back().layers.back().width > 1, "audio_channels",
+  refuse(codec->streams.back().layers.back().width > 1, "audio_channels",
          "expected one channel: MusicGen's codec makes them one by one");
-  refuse(decoder->playback.piece != 0, "chunk_length_s",
+  refuse(codec->playback.piece != 0, "chunk_length_s",
          "sounds in overlapping pieces are not supported within MusicGen");
-  refuse(decoder->playback.scaled, "normalize",
+  refuse(codec->playback.scaled, "normalize",
          "MusicGen writes no loudness beside the codes");
-  model.streams.push_back(std::move(decoder->streams.back()));
+  model.streams.push_back(std::move(codec->encoder.back()));
+  model.streams.push_back(std::move(codec->streams.back()));
+  model.inputs.push_back(std::move(codec->samples));
+  model.audio = std::move(codec->audio);
   Codes &several = model.codes.emplace();
   several.sound = "sound";
-  several.rate = decoder->playback.rate;
+  several.rate = codec->playback.rate;
   return !config.hasErrors();
 }
 
