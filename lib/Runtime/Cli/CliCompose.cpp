@@ -101,23 +101,16 @@ static bool printCodes(const SoundCodes &codes, const std::vector<int64_t> &ids,
                         std::strerror(errno));
 }
 
-/// The tensor `audio_codes` [1, codebooks, frames].
-static bool saveCodes(const std::string &path, const SoundCodes &codes,
-                      Error &error) {
-  TensorDecl tensor;
-  tensor.name = "audio_codes";
-  tensor.dtype = DType::I64;
-  tensor.shape = {1, int64_t(codes.size()), int64_t(codes[0].size())};
-  SafetensorsWriter writer;
-  std::string reason;
-  if (!writer.create(path, {tensor}, reason))
-    return error.badInput(reason);
-  uint8_t *to = writer.data(0);
-  for (const std::vector<int64_t> &own : codes) {
-    std::memcpy(to, own.data(), own.size() * sizeof(int64_t));
-    to += own.size() * sizeof(int64_t);
-  }
-  return writer.commit(reason) || error.badInput(reason);
+/// A file of what the model wrote.
+static bool saveWritten(const std::string &path, const SoundCodes &written,
+                        Error &error) {
+  PieceCodes codes;
+  codes.pieces = 1;
+  codes.books = int64_t(written.size());
+  codes.frames = int64_t(written[0].size());
+  for (const std::vector<int64_t> &own : written)
+    codes.codes.insert(codes.codes.end(), own.begin(), own.end());
+  return saveCodes(path, codes, error);
 }
 
 /// The codes of a sound.
@@ -130,22 +123,20 @@ static bool encodeSound(CompiledModel &model, const GenerateOptions &options,
   if (options.codesOut.empty())
     return error.set(ExitBadCommandLine,
                      "--audio: give --codes-out=FILE for the sound's codes");
-  if (model.info().playback.piece > 0)
-    return error.badInput("--audio: model '" + model.info().name +
-                          "' has sounds in pieces, whose codes are not made; "
-                          "--codes=FILE plays those that its class makes");
-  SoundCodes codes;
+  PieceCodes codes;
   double start = monotonicTime();
-  if (!readSoundCodes(model, options.audio, codes, error) ||
+  if (!readPieceCodes(model, options.audio, codes, error) ||
       !saveCodes(options.codesOut, codes, error))
     return false;
   if (options.stats) {
     char text[200];
-    std::snprintf(text, sizeof(text),
-                  "%zu frames of %zu codes in %.3f s; intermediate results: "
-                  "%llu bytes",
-                  codes[0].size(), codes.size(), monotonicTime() - start,
-                  static_cast<unsigned long long>(model.frameHighWater()));
+    std::snprintf(
+        text, sizeof(text),
+        "%lld frames of %lld codes in %.3f s; intermediate results: "
+        "%llu bytes",
+        static_cast<long long>(codes.pieces * codes.frames - codes.missing),
+        static_cast<long long>(codes.books), monotonicTime() - start,
+        static_cast<unsigned long long>(model.frameHighWater()));
     messages.note(text);
   }
   return true;
@@ -204,7 +195,7 @@ bool compose(CompiledModel &model, const GenerateOptions &options, FILE *out,
                                     !writeWave(options.audioOut, sound, error)))
     return false;
   double played = monotonicTime();
-  if (!options.codesOut.empty() && !saveCodes(options.codesOut, codes, error))
+  if (!options.codesOut.empty() && !saveWritten(options.codesOut, codes, error))
     return false;
   bool isAsked = options.format != GenerateOptions::Format::Auto;
   bool isKept = !options.audioOut.empty() || !options.codesOut.empty();

@@ -7,28 +7,14 @@
 
 #include "CodePlayer.h"
 
-#include "attune/Runtime/Safetensors.h"
+#include "CodeFile.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace attune::runtime {
 
 namespace {
-/// What a file has.
-struct CodeFile {
-  int64_t pieces = 0, books = 0, frames = 0;
-  int64_t missing = 0; ///< frames at the end of the last piece
-  const int64_t *codes = nullptr;
-  std::vector<float> scales;
-
-  /// Codes of a codebook of a piece.
-  const int64_t *row(int64_t piece, int64_t book) const {
-    return codes + (piece * books + book) * frames;
-  }
-};
-
 /// Samples [rows, samples, channels].
 struct Samples {
   std::vector<Buffer> buffers;
@@ -43,7 +29,7 @@ struct Samples {
 /// The pieces of a sound, some at a time.
 class PiecePlayer {
 public:
-  PiecePlayer(CompiledModel &model, const CodeFile &file)
+  PiecePlayer(CompiledModel &model, const PieceCodes &file)
       : model(model), info(model.info().playback), file(file) {}
 
   bool run(Sound &sound, Error &error);
@@ -55,7 +41,7 @@ private:
 
   CompiledModel &model;
   const PlaybackInfo &info;
-  const CodeFile &file;
+  const PieceCodes &file;
   int64_t length = 0;   ///< samples of a whole piece
   int64_t channels = 0; ///< of a sample
   std::vector<double> sums, weights;
@@ -119,57 +105,6 @@ bool playCodes(CompiledModel &model, const SoundCodes &codes, Sound &sound,
 //===----------------------------------------------------------------------===//
 // Files
 //===----------------------------------------------------------------------===//
-
-static bool readCodes(const SafetensorsFile &file, CodeFile &codes,
-                      Error &error) {
-  auto bad = [&](const std::string &why) {
-    return error.badInput(file.path() + ": " + why);
-  };
-  const TensorInfo *tensor = file.find("audio_codes");
-  if (!tensor)
-    return bad("there is no tensor 'audio_codes'");
-  std::vector<int64_t> shape = tensor->shape;
-  bool inPieces = shape.size() == 4;
-  bool fits =
-      tensor->dtype == DType::I64 && shape.size() >= 2 && shape.size() <= 4;
-  // One sound: [codebooks, frames] behind pieces and a batch.
-  for (size_t i = inPieces ? 1 : 0; fits && i + 2 < shape.size(); ++i)
-    fits = shape[i] == 1;
-  for (int64_t size : shape)
-    fits = fits && size > 0;
-  if (!fits)
-    return bad("'audio_codes' is " + std::string(dtypeName(tensor->dtype)) +
-               " " + formatShape(shape) +
-               ", expected I64 [codebooks, frames], [1, codebooks, frames] or "
-               "[pieces, 1, codebooks, frames]");
-  codes.pieces = inPieces ? shape[0] : 1;
-  codes.books = shape[shape.size() - 2];
-  codes.frames = shape.back();
-  codes.codes = reinterpret_cast<const int64_t *>(tensor->data);
-
-  if (const TensorInfo *cut = file.find("last_frame_pad_length")) {
-    uint64_t bytes = 0;
-    bool isOne = cut->dtype == DType::I64 && byteSize(cut->shape, 8, bytes) &&
-                 bytes == 8;
-    if (isOne)
-      std::memcpy(&codes.missing, cut->data, sizeof(int64_t));
-    if (!isOne || codes.missing < 0 || codes.missing >= codes.frames)
-      return bad("expected one I64 'last_frame_pad_length', less than the " +
-                 std::to_string(codes.frames) + " frames of a piece");
-  }
-  if (const TensorInfo *scales = file.find("audio_scales")) {
-    uint64_t bytes = 0;
-    if (scales->dtype != DType::F32 || !byteSize(scales->shape, 4, bytes) ||
-        bytes != uint64_t(codes.pieces) * 4)
-      return bad("'audio_scales' is " + std::string(dtypeName(scales->dtype)) +
-                 " " + formatShape(scales->shape) +
-                 ", expected F32 and a number for each of " +
-                 std::to_string(codes.pieces) + " pieces");
-    codes.scales.resize(size_t(codes.pieces));
-    std::memcpy(codes.scales.data(), scales->data, bytes);
-  }
-  return true;
-}
 
 bool PiecePlayer::check(Error &error) {
   auto books = static_cast<int64_t>(info.inputs.size());
@@ -267,12 +202,8 @@ bool PiecePlayer::run(Sound &sound, Error &error) {
 bool playFile(CompiledModel &model, const std::string &path, Sound &sound,
               Error &error) {
   const ModelInfo &info = model.info();
-  SafetensorsFile file;
-  std::string reason;
-  CodeFile codes;
-  if (!file.open(path, reason))
-    return error.badInput(reason);
-  if (!readCodes(file, codes, error))
+  PieceCodes codes;
+  if (!loadCodes(path, codes, error))
     return false;
   bool isPlayed = false;
   if (!info.playback.inputs.empty()) {
