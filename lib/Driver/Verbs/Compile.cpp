@@ -183,13 +183,13 @@ void Compiler::reportWritten() {
     if (int64_t ranks = source.mesh.processes(); ranks > 1)
       next += "mpirun -n " + std::to_string(ranks) + " ";
     next += quote((named ? "" : "./") + options.output);
-    if (source.model && source.model->audio)
-      next += " generate --audio=FILE.wav";
-    else if (source.model && source.model->codes &&
-             !source.model->codes->sound.empty())
+    if (source.model && source.model->codes &&
+        !source.model->codes->sound.empty())
       next += " generate --prompt TEXT --audio-out=FILE.wav";
     else if (source.model && source.model->playback)
       next += " generate --codes=FILE.safetensors --audio-out=FILE.wav";
+    else if (source.model && source.model->audio)
+      next += " generate --audio=FILE.wav";
     else if (!lowering.canGenerate())
       next += " run --inputs=IN.safetensors --outputs=OUT.safetensors";
     else if (!source.tokenizerPath.empty())
