@@ -25,22 +25,44 @@ namespace attune {
 
 namespace {
 
+/// Bytes: factor times the product of dims.
+struct Bytes {
+  int64_t factor = 1;
+  SmallVector<Value> dims; ///< at the start of the function, sorted
+  double guess = 0;        ///< for inputs of some size
+};
+
 /// One buffer of the function body: where it is live (positions of operations
-/// in the body) and how large it is: factor times the product of dims.
+/// in the body) and how large it is.
 struct Buffer {
   memref::AllocOp alloc;
   unsigned begin, end;
-  int64_t factor;          ///< bytes per product of the dynamic sizes
-  SmallVector<Value> dims; ///< at the start of the function, sorted
+  Bytes bytes;
   unsigned slot = 0;
 };
 
-/// Space that buffers of the same dynamic sizes share, one after the other.
+/// Space that buffers share, one after the other: it has the most bytes of
+/// these, each of other dynamic sizes.
 struct Slot {
-  SmallVector<Value> dims;
-  int64_t factor;
-  unsigned freeFrom;
+  SmallVector<Bytes, 1> sizes;
+  unsigned freeFrom = 0;
+
+  double guess() const {
+    double most = 0;
+    for (const Bytes &size : sizes)
+      most = std::max(most, size.guess);
+    return most;
+  }
+  Bytes *find(ArrayRef<Value> dims) {
+    auto *size = llvm::find_if(
+        sizes, [&](const Bytes &size) { return size.dims == dims; });
+    return size == sizes.end() ? nullptr : size;
+  }
 };
+
+/// Buffers whose sizes differ by more than this do not share a slot: what is
+/// left over would be missed by others.
+constexpr double kLikeSizes = 8;
 
 /// By what an operation computes, wherever it comes from.
 struct SameOp : llvm::DenseMapInfo<Operation *> {
@@ -79,6 +101,7 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
     entry = &body;
     // Sizes are computed at the very start, in the order they are needed.
     start = OpBuilder::atBlockBegin(&body);
+    guesses.clear();
 
     SmallVector<memref::AllocOp> allocs;
     func.walk([&](memref::AllocOp alloc) { allocs.push_back(alloc); });
@@ -169,6 +192,35 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
     seen.try_emplace(value, seen.size());
   }
 
+  /// What a size may be where each that comes from outside is a thousand. The
+  /// plan holds for all sizes; this says which of two is likely to be larger.
+  double guess(Value value) {
+    if (auto constant = getConstantIntValue(value))
+      return double(*constant);
+    if (auto known = guesses.find(value); known != guesses.end())
+      return known->second;
+    Operation *op = value.getDefiningOp();
+    double result = 1000;
+    if (op && op->getNumOperands() == 2 &&
+        isa<arith::ArithDialect>(op->getDialect())) {
+      double a = guess(op->getOperand(0)), b = guess(op->getOperand(1));
+      if (isa<arith::AddIOp>(op))
+        result = a + b;
+      else if (isa<arith::SubIOp>(op))
+        result = a - b;
+      else if (isa<arith::MulIOp>(op))
+        result = a * b;
+      else if (isa<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp,
+                   arith::CeilDivSIOp, arith::CeilDivUIOp>(op))
+        result = a / std::max(b, 1.0);
+      else if (isa<arith::MinSIOp, arith::MinUIOp>(op))
+        result = std::min(a, b);
+      else
+        result = std::max(a, b);
+    }
+    return guesses[value] = result;
+  }
+
   LogicalResult plan(func::FuncOp func, ArrayRef<memref::AllocOp> allocs) {
     llvm::DenseMap<Operation *, unsigned> position;
     for (auto [number, op] : llvm::enumerate(*entry))
@@ -176,7 +228,8 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
     BufferViewFlowAnalysis aliases(func);
     SmallVector<Buffer> buffers;
     for (memref::AllocOp alloc : allocs) {
-      Buffer buffer{alloc, position[alloc], position[alloc], 1, {}};
+      Buffer buffer{alloc, position[alloc], position[alloc], {}};
+      Bytes &bytes = buffer.bytes;
       for (Value alias : aliases.resolve(alloc.getMemref()))
         for (Operation *user : alias.getUsers())
           if (Operation *top = entry->findAncestorOpInBlock(*user))
@@ -184,24 +237,37 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
       MemRefType type = alloc.getType();
       if (!type.getLayout().isIdentity())
         return alloc.emitOpError("has a layout that frames do not know");
-      buffer.factor = (type.getElementTypeBitWidth() + 7) / 8;
+      bytes.factor = (type.getElementTypeBitWidth() + 7) / 8;
       for (int64_t size : type.getShape())
         if (!ShapedType::isDynamic(size))
-          buffer.factor *= size;
+          bytes.factor *= size;
       for (Value size : alloc.getDynamicSizes()) {
         Value moved = atStart(size);
         if (!moved)
           return alloc.emitOpError("has a size that is not known when its "
                                    "function starts");
-        collectFactors(moved, buffer.factor, buffer.dims);
+        collectFactors(moved, bytes.factor, bytes.dims);
       }
       // Not by address: the same model must give the same code every time.
-      llvm::sort(buffer.dims, [&](Value a, Value b) {
+      llvm::sort(bytes.dims, [&](Value a, Value b) {
         return seen.lookup(a) < seen.lookup(b);
       });
+      bytes.guess = double(bytes.factor);
+      for (Value dim : bytes.dims)
+        bytes.guess *= guess(dim);
       buffers.push_back(buffer);
     }
-    SmallVector<Slot> slots = assign(buffers);
+    SmallVector<Slot> slots = assign(buffers, /*mixes=*/true);
+    auto total = [](ArrayRef<Slot> slots) {
+      double sum = 0;
+      for (const Slot &slot : slots)
+        sum += slot.guess();
+      return sum;
+    };
+    double mixed = total(slots);
+    slots = assign(buffers, /*mixes=*/false);
+    if (mixed < total(slots))
+      slots = assign(buffers, /*mixes=*/true);
     describe(func, buffers, slots);
     emit(func, buffers, slots);
     numBuffers += buffers.size();
@@ -209,22 +275,41 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
     return success();
   }
 
-  /// First fit in program order, the smallest slot that needs to grow least.
-  SmallVector<Slot> assign(SmallVector<Buffer> &buffers) {
+  /// In program order, into the free slot of the same dynamic sizes that needs
+  /// to grow least. If there is none and it `mixes`, one of others will do that
+  /// is hardly larger or smaller.
+  SmallVector<Slot> assign(SmallVector<Buffer> &buffers, bool mixes) {
     SmallVector<Slot> slots;
     for (Buffer &buffer : buffers) {
+      const Bytes &bytes = buffer.bytes;
       unsigned best = slots.size();
-      auto growth = [&](unsigned i) {
-        return std::abs(slots[i].factor - buffer.factor);
+      auto choose = [&](auto growth) {
+        for (unsigned i = 0; i < slots.size(); ++i)
+          if (slots[i].freeFrom <= buffer.begin && growth(i) >= 0 &&
+              (best == slots.size() || growth(i) < growth(best)))
+            best = i;
       };
-      for (unsigned i = 0; i < slots.size(); ++i)
-        if (slots[i].freeFrom <= buffer.begin && slots[i].dims == buffer.dims &&
-            (best == slots.size() || growth(i) < growth(best)))
-          best = i;
+      choose([&](unsigned i) -> double {
+        const Bytes *own = slots[i].find(bytes.dims);
+        return own ? std::abs(double(own->factor - bytes.factor)) : -1;
+      });
+      if (best == slots.size() && mixes)
+        choose([&](unsigned i) -> double {
+          double most = slots[i].guess();
+          bool isLike = std::max(most, bytes.guess) <=
+                        kLikeSizes * std::min(most, bytes.guess);
+          return isLike ? std::abs(most - bytes.guess) : -1;
+        });
       if (best == slots.size())
-        slots.push_back({buffer.dims, buffer.factor, 0});
-      slots[best].factor = std::max(slots[best].factor, buffer.factor);
-      slots[best].freeFrom = buffer.end + 1;
+        slots.emplace_back();
+      Slot &slot = slots[best];
+      if (Bytes *own = slot.find(bytes.dims)) {
+        own->factor = std::max(own->factor, bytes.factor);
+        own->guess = std::max(own->guess, bytes.guess);
+      } else {
+        slot.sizes.push_back(bytes);
+      }
+      slot.freeFrom = buffer.end + 1;
       buffer.slot = best;
     }
     return slots;
@@ -237,9 +322,13 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
     SmallVector<std::string> lines, sizes;
     SmallVector<int64_t> lives;
     for (auto [number, slot] : llvm::enumerate(slots)) {
-      std::string bytes = std::to_string(slot.factor);
-      for (Value dim : slot.dims)
-        bytes += " * " + text->describeSize(dim);
+      std::string bytes;
+      for (const Bytes &size : slot.sizes) {
+        std::string own = std::to_string(size.factor);
+        for (Value dim : size.dims)
+          own += " * " + text->describeSize(dim);
+        bytes = bytes.empty() ? own : "max(" + bytes + ", " + own + ")";
+      }
       sizes.push_back(bytes);
       lines.push_back("slot " + std::to_string(number) + ": " + bytes +
                       " bytes");
@@ -273,9 +362,13 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
     Value total = index(0);
     for (const Slot &slot : slots) {
       offsets.push_back(total);
-      Value bytes = index(slot.factor);
-      for (Value dim : slot.dims)
-        bytes = arith::MulIOp::create(b, loc, bytes, dim);
+      Value bytes;
+      for (const Bytes &size : slot.sizes) {
+        Value own = index(size.factor);
+        for (Value dim : size.dims)
+          own = arith::MulIOp::create(b, loc, own, dim);
+        bytes = bytes ? arith::MaxSIOp::create(b, loc, bytes, own) : own;
+      }
       bytes = arith::AddIOp::create(b, loc, bytes, index(kLineBytes - 1));
       bytes = arith::AndIOp::create(b, loc, bytes, index(-kLineBytes));
       total = arith::AddIOp::create(b, loc, total, bytes);
@@ -340,6 +433,7 @@ struct PlanFrames final : impl::PlanFramesBase<PlanFrames> {
   DenseSet<Operation *, SameOp> atStartOnce;
   /// The dynamic sizes in the order they came up.
   DenseMap<Value, unsigned> seen;
+  DenseMap<Value, double> guesses;
 };
 } // namespace
 } // namespace attune

@@ -100,3 +100,38 @@ func.func @of_view(%x: memref<?x?x16xf32>) {
   linalg.copy ins(%a : memref<?x?x16xf32>) outs(%x : memref<?x?x16xf32>)
   return
 }
+
+// -----
+
+// Buffers of different sizes take turns, too, if these are alike: the slot has
+// the larger. One that is far smaller has its own.
+// CHECK-LABEL: func.func @alike(
+// CHECK-SAME:    attune.frame = ["slot 0: max(4 * ?, 4 * ?) bytes", "  [?] f32  {{.+}}", "  [?] f32  {{.+}}", "slot 1: 4 bytes", "  [1] f32  {{.+}}", "slot 2: 4 * ? bytes", "  [?] f32  {{.+}}"]
+// CHECK-DAG:     %[[C0:.+]] = arith.constant 0 : index
+// CHECK-DAG:     %[[C4:.+]] = arith.constant 4 : index
+// CHECK:         %[[WHOLE:.+]] = arith.muli %[[N:.+]], %[[C4]] : index
+// CHECK:         %[[HALF:.+]] = arith.muli %[[M:.+]], %[[C4]] : index
+// CHECK:         arith.maxsi %[[WHOLE]], %[[HALF]] : index
+// CHECK:         memref.view %[[FRAME:.+]][%[[C0]]][%[[N]]] : memref<?xi8> to memref<?xf32>
+// CHECK:         memref.view %[[FRAME]][%[[C0]]][%[[M]]] : memref<?xi8> to memref<?xf32>
+func.func @alike(%x: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %m = arith.divui %n, %c2 : index
+  %y = memref.subview %x[0] [%m] [1] : memref<?xf32> to memref<?xf32, strided<[1]>>
+  %a = memref.alloc(%n) : memref<?xf32>
+  linalg.copy ins(%x : memref<?xf32>) outs(%a : memref<?xf32>)
+  %one = memref.alloc() : memref<1xf32>
+  %first = memref.subview %a[0] [1] [1] : memref<?xf32> to memref<1xf32, strided<[1]>>
+  linalg.copy ins(%first : memref<1xf32, strided<[1]>>) outs(%one : memref<1xf32>)
+  %half = memref.alloc(%m) : memref<?xf32>
+  %begin = memref.subview %a[0] [%m] [1] : memref<?xf32> to memref<?xf32, strided<[1]>>
+  linalg.copy ins(%begin : memref<?xf32, strided<[1]>>) outs(%half : memref<?xf32>)
+  %last = memref.alloc(%m) : memref<?xf32>
+  linalg.copy ins(%half : memref<?xf32>) outs(%last : memref<?xf32>)
+  linalg.copy ins(%last : memref<?xf32>) outs(%y : memref<?xf32, strided<[1]>>)
+  %place = memref.subview %x[0] [1] [1] : memref<?xf32> to memref<1xf32, strided<[1]>>
+  linalg.copy ins(%one : memref<1xf32>) outs(%place : memref<1xf32, strided<[1]>>)
+  return
+}

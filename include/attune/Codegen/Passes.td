@@ -349,7 +349,8 @@ def PlanFrames : Pass<"attune-plan-frames", "::mlir::ModuleOp"> {
     Needs: bufferized code; sizes that depend on the function's arguments only.
     Gives: no memref.alloc. Buffers of a function body share one frame from
     attune_rt_frame_push, where buffers that do not live at the same time share
-    space; buffers inside loops are of static size and go to the thread's stack.
+    space, the larger of their sizes if they have several that are much alike;
+    buffers inside loops are of static size and go to the thread's stack.
     Keeps: values.
 
     Before:
