@@ -25,6 +25,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -132,6 +133,10 @@ struct GenerateOptions {
   static const OptionSpecs &specs();
   bool set(const ParsedOption &option, bool &mine, Error &error);
   bool finish(Error &error);
+  /// The first option of the command line that is none of `fits` nor, if it
+  /// `samples`, one of those that choose the next token; null: there is none.
+  const std::string *findOther(std::initializer_list<std::string_view> fits,
+                               bool samples) const;
   /// Whether tokens are guessed and checked several at a time.
   bool guesses() const { return !draft.empty() || draftModel || lookup > 0; }
   /// Takes over the model's own settings where no option of the command line

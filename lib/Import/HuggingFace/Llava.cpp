@@ -95,7 +95,8 @@ bool readLlava(const SightSource &source, TextPart &part, Model &sight) {
                strategy == "default");
   config.finish("LLaVA");
   StreamBuilder text(config, "", out);
-  text.add("images.inserted", "image_token_index", Insert{"images", id});
+  text.add("images.inserted", "image_token_index",
+           Insert{"images", id, /*grid=*/{}});
   builder.finish("main", "input_ids", std::move(text));
   sight = std::move(builder.model);
   part.sees = true;

@@ -13,7 +13,6 @@
 #include "attune/Runtime/Tokenizer.h"
 #include "attune/Runtime/WholeFile.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -22,35 +21,12 @@ namespace attune::runtime {
 /// Codes are no text: the other options have nothing to act on.
 static bool checkOptions(const GenerateOptions &options, const ModelInfo &info,
                          Error &error) {
-  for (const std::string &name : options.given) {
-    static const char *const fits[] = {"prompt",
-                                       "prompt-ids",
-                                       "prompt-file",
-                                       "inputs",
-                                       "audio",
-                                       "audio-out",
-                                       "codes-out",
-                                       "guidance",
-                                       "max-new-tokens",
-                                       "temperature",
-                                       "top-k",
-                                       "top-p",
-                                       "min-p",
-                                       "repetition-penalty",
-                                       "frequency-penalty",
-                                       "presence-penalty",
-                                       "no-repeat-ngram",
-                                       "logit-bias",
-                                       "seed",
-                                       "greedy",
-                                       "format",
-                                       "stats",
-                                       "adapter"};
-    if (std::none_of(std::begin(fits), std::end(fits),
-                     [&](const char *known) { return name == known; }))
-      return error.badInput("--" + name + ": model '" + info.name +
-                            "' makes sounds of texts, and has no use for it");
-  }
+  if (const std::string *other = options.findOther(
+          {"prompt", "prompt-ids", "prompt-file", "inputs", "audio",
+           "audio-out", "codes-out", "guidance", "format", "stats", "adapter"},
+          /*samples=*/true))
+    return error.badInput("--" + *other + ": model '" + info.name +
+                          "' makes sounds of texts, and has no use for it");
   if (!options.audioOut.empty() && info.codes.rate == 0)
     return error.badInput("--audio-out: model '" + info.name +
                           "' has no part that makes samples of codes");
@@ -116,10 +92,10 @@ static bool saveWritten(const std::string &path, const SoundCodes &written,
 /// The codes of a sound.
 static bool encodeSound(CompiledModel &model, const GenerateOptions &options,
                         const Messages &messages, Error &error) {
-  for (const std::string &name : options.given)
-    if (name != "audio" && name != "codes-out" && name != "stats")
-      return error.set(ExitBadCommandLine,
-                       "--audio and --" + name + " exclude each other");
+  if (const std::string *other =
+          options.findOther({"audio", "codes-out", "stats"}, /*samples=*/false))
+    return error.set(ExitBadCommandLine,
+                     "--audio and --" + *other + " exclude each other");
   if (options.codesOut.empty())
     return error.set(ExitBadCommandLine,
                      "--audio: give --codes-out=FILE for the sound's codes");
@@ -152,10 +128,10 @@ bool play(CompiledModel &model, const GenerateOptions &options,
                          "' makes sounds of codes; give --codes=FILE and "
                          "--audio-out=FILE.wav, or --audio=FILE.wav and "
                          "--codes-out=FILE");
-  for (const std::string &name : options.given)
-    if (name != "codes" && name != "audio-out" && name != "stats")
-      return error.set(ExitBadCommandLine,
-                       "--codes and --" + name + " exclude each other");
+  if (const std::string *other =
+          options.findOther({"codes", "audio-out", "stats"}, /*samples=*/false))
+    return error.set(ExitBadCommandLine,
+                     "--codes and --" + *other + " exclude each other");
   if (options.audioOut.empty())
     return error.set(ExitBadCommandLine,
                      "--codes: give --audio-out=FILE.wav for the sound");

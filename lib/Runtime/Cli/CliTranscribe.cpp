@@ -13,7 +13,6 @@
 
 #include "attune/Runtime/Tokenizer.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -173,42 +172,15 @@ static bool writeLetters(CompiledModel &model, const GenerateOptions &options,
   return true;
 }
 
-/// What is written down of a sound is no text that goes on: most options have
-/// nothing to act on.
-static bool checkAudio(const std::vector<std::string> &given, Error &error) {
-  for (const std::string &name : given) {
-    static const char *const fits[] = {"audio",
-                                       "language",
-                                       "task",
-                                       "timestamps",
-                                       "max-new-tokens",
-                                       "min-new-tokens",
-                                       "temperature",
-                                       "top-k",
-                                       "top-p",
-                                       "min-p",
-                                       "repetition-penalty",
-                                       "frequency-penalty",
-                                       "presence-penalty",
-                                       "no-repeat-ngram",
-                                       "logit-bias",
-                                       "seed",
-                                       "greedy",
-                                       "format",
-                                       "stats",
-                                       "adapter"};
-    if (std::none_of(std::begin(fits), std::end(fits),
-                     [&](const char *known) { return name == known; }))
-      return error.set(ExitBadCommandLine,
-                       "--audio and --" + name + " exclude each other");
-  }
-  return true;
-}
-
 bool transcribe(CompiledModel &model, const GenerateOptions &options, FILE *out,
                 const Messages &messages, Error &error) {
-  if (!checkAudio(options.given, error))
-    return false;
+  // What is written down of a sound is no text that goes on.
+  if (const std::string *other =
+          options.findOther({"audio", "language", "task", "timestamps",
+                             "min-new-tokens", "format", "stats", "adapter"},
+                            /*samples=*/true))
+    return error.set(ExitBadCommandLine,
+                     "--audio and --" + *other + " exclude each other");
   const ModelInfo &info = model.info();
   if (writesLetters(info))
     return writeLetters(model, options, out, messages, error);

@@ -30,8 +30,8 @@ const OptionSpecs &GenerateOptions::specs() {
          "safetensors file with what an encoder reads; a prompt is the "
          "decoder's then"},
         {"audio", "FILE",
-         "WAV file with speech to write down, for a model that hears, or with "
-         "a sound that goes on, for one that makes codes of sounds"},
+         "WAV file with speech to write down, or with a sound to go on from or "
+         "to make codes of, as the model does"},
         {"language", "CODE",
          "with --audio: the language of the speech, such as en (default: as "
          "the model says, or the one that it hears)"},
@@ -40,7 +40,7 @@ const OptionSpecs &GenerateOptions::specs() {
         {"audio-out", "FILE",
          "WAV file for the sound that the model makes of the prompt"},
         {"codes-out", "FILE",
-         "safetensors file for that sound's codes, [1, codebooks, frames]"},
+         "safetensors file for the codes of that sound, or of --audio"},
         {"codes", "FILE",
          "safetensors file with the codes of a sound to play, as --codes-out "
          "or EnCodec's class has them"},
@@ -287,6 +287,29 @@ bool GenerateOptions::setSampling(const ParsedOption &option, Error &error) {
   if (name == "min-new-tokens")
     return parseInteger(option, 0, INT64_MAX, sampling.minNewTokens, error);
   return parseBias(option, sampling.logitBias, error);
+}
+
+const std::string *
+GenerateOptions::findOther(std::initializer_list<std::string_view> fits,
+                           bool samples) const {
+  static constexpr std::string_view sampling[] = {"max-new-tokens",
+                                                  "temperature",
+                                                  "top-k",
+                                                  "top-p",
+                                                  "min-p",
+                                                  "repetition-penalty",
+                                                  "frequency-penalty",
+                                                  "presence-penalty",
+                                                  "no-repeat-ngram",
+                                                  "logit-bias",
+                                                  "seed",
+                                                  "greedy"};
+  for (const std::string &name : given)
+    if (std::find(fits.begin(), fits.end(), name) == fits.end() &&
+        !(samples && std::find(std::begin(sampling), std::end(sampling),
+                               name) != std::end(sampling)))
+      return &name;
+  return nullptr;
 }
 
 bool GenerateOptions::finish(Error &error) {
