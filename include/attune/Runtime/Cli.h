@@ -196,6 +196,7 @@ bool executePerplexity(CompiledModel &model, const PerplexityOptions &options,
 struct BenchOptions {
   std::vector<std::pair<std::string, int64_t>> dims;
   int64_t runs = 5;
+  int64_t tokens = 4; ///< behind a prompt
   bool json = false;
   std::string adapter; ///< of the model's; empty: none
 

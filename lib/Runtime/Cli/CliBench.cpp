@@ -19,6 +19,8 @@ const OptionSpecs &BenchOptions::specs() {
        "size to run with, such as seq=512; may be repeated (default: batch=1, "
        "others 512, or the model's context if that is less)"},
       {"runs", "N", "runs of which the median is taken (default: 5)"},
+      {"tokens", "N",
+       "tokens that follow the prompt of each run (default: 4)"},
       {"format", "table|json", "how to print (default: table)"},
       {"adapter", "NAME", "compute with this adapter of the model"},
   };
@@ -31,6 +33,8 @@ bool BenchOptions::set(const ParsedOption &option, bool &mine, Error &error) {
     return parseDims(option, dims, error);
   if (option.name == "runs")
     return parseInteger(option, 1, 10000, runs, error);
+  if (option.name == "tokens")
+    return parseInteger(option, 1, 1000000, tokens, error);
   if (option.name == "format")
     return parseFormat(option, json, error);
   if (option.name == "adapter")
@@ -123,7 +127,7 @@ bool Bench::chooseSizes(const EntryInfo &entry, int64_t most, Error &error) {
 
 /// A prompt, and tokens after it, as who takes the likeliest one.
 bool Bench::timeSteps(const EntryInfo &entry, Error &error) {
-  constexpr int64_t steps = 4;
+  const int64_t steps = options.tokens;
   int64_t context = model.info().context;
   if (!chooseSizes(entry, context > steps ? context - steps : context, error))
     return false;

@@ -4,8 +4,9 @@
 """Times products, attention and language models with random weights, beside
 PyTorch where that is installed, and checks some of what they compute.
 
-  speed.py FOLDER [--runs=N]
+  speed.py FOLDER [--runs=N] [--only=TEXT]...
 """
+import argparse
 import array
 import ctypes
 import json
@@ -51,10 +52,11 @@ def random_bf16(count, size, seed):
 
 
 def small_bf16(size, seed):
-    """So many bytes of numbers from 1/64 to 1/32 with random signs."""
+    """So many bytes of numbers from 1/64 to 3/128 with random signs; as floats of
+    8 bits, too, they are all finite."""
     words = size // 2
     random_bits = int.from_bytes(random.Random(seed).randbytes(size), "little")
-    sign_and_fraction = int.from_bytes(b"\x7f\x80" * words, "little")
+    sign_and_fraction = int.from_bytes(b"\x3f\x80" * words, "little")
     exponent = int.from_bytes(b"\x80\x3c" * words, "little")
     return (random_bits & sign_and_fraction | exponent).to_bytes(size, "little")
 
@@ -162,10 +164,10 @@ class Chain:
         self.x = random_bf16(config["rows"] * 8, 1, 2)
         self.first = random_bf16(n * 8, 0.35, 3)
         self.middle = random_bf16(n * n, n ** -0.5, 4) \
-            if name == "matmul" else None
+            if speed_models.is_product(config) else None
         # Of attention only the first head is looked at.
         self.last = random_bf16(8 * n, n ** -0.5, 5)
-        if name != "matmul":
+        if self.middle is None:
             for row in range(8):
                 self.last[row * n + config["width"]:(row + 1) * n] = \
                     array.array("H", bytes(2 * (n - config["width"])))
@@ -252,15 +254,23 @@ def rivals_of_matmul(torch, config, runs):
     yield "torch.compile", time_torch(torch, torch.compile(product), runs)
 
 
-def rivals_of_attention(torch, config, runs):
-    shape = (1, config["heads"], config["rows"], config["width"])
-    q, k, v = (torch.randn(shape, device="cuda", dtype=torch.bfloat16)
-               for _ in range(3))
+def rivals_of_attention(torch, runs, kind, heads, kv_heads, queries, keys,
+                        width, causal):
+    if causal and queries != keys:
+        return  # its mask begins at the first key
+    type_ = {"f32": torch.float32, "f16": torch.float16,
+             "bf16": torch.bfloat16}[kind]
+
+    def made(count, tokens):
+        return torch.randn(1, count, tokens, width, device="cuda", dtype=type_)
+    q, k, v = (made(heads, queries), made(kv_heads, keys),
+               made(kv_heads, keys))
     from torch.nn.attention import (  # pylint: disable=import-outside-toplevel
         SDPBackend, sdpa_kernel)
 
     def attend():
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        return torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, is_causal=causal, enable_gqa=heads != kv_heads)
     for name in ("FLASH_ATTENTION", "CUDNN_ATTENTION"):
         backend = getattr(SDPBackend, name, None)
         if backend is None:
@@ -293,48 +303,58 @@ def decoder_of_torch(torch, config):
     functional = torch.nn.functional
 
     def step(x, keys, values):
-        tokens = x.shape[0]
+        batch, tokens = x.shape[:2]
         for number, (qkv, out, up, down) in enumerate(blocks):
             mixed = functional.linear(x, qkv)
-            q, k, v = mixed.split((width, shared * head, shared * head), 1)
-            q = q.view(1, tokens, heads, head).transpose(1, 2)
+            q, k, v = mixed.split((width, shared * head, shared * head), 2)
+            q = q.view(batch, tokens, heads, head).transpose(1, 2)
             if keys is None:
-                k = k.view(1, tokens, shared, head).transpose(1, 2)
-                v = v.view(1, tokens, shared, head).transpose(1, 2)
+                k = k.view(batch, tokens, shared, head).transpose(1, 2)
+                v = v.view(batch, tokens, shared, head).transpose(1, 2)
             else:
                 k, v = keys[number], values[number]
             y = functional.scaled_dot_product_attention(
                 q, k, v, is_causal=tokens > 1, enable_gqa=shared != heads)
             x = x + functional.linear(
-                y.transpose(1, 2).reshape(tokens, width), out)
+                y.transpose(1, 2).reshape(batch, tokens, width), out)
             z = functional.linear(x, up)
             if gated:
-                a, b = z.chunk(2, 1)
+                a, b = z.chunk(2, 2)
                 z = functional.silu(a) * b
             else:
                 z = functional.gelu(z, approximate="tanh")
             x = x + functional.linear(z, down)
-        return functional.linear(x[-1:], vocabulary)
+        return functional.linear(x[:, -1], vocabulary)
 
-    def inputs(tokens, past):
-        x = weight(tokens, width)
+    def inputs(batch, tokens, past):
+        x = weight(batch * tokens, width).view(batch, tokens, width)
         if not past:
             return x, None, None
-        cache = [weight(past * shared, head).view(1, shared, past, head)
-                 for _ in range(layers)]
-        return x, cache, cache
+        # One for all layers would stay in the chip's cache.
+        cache = [weight(batch * shared * past, head).view(
+            batch, shared, past, head) for _ in range(2 * layers)]
+        return x, cache[:layers], cache[layers:]
     return step, inputs
 
 
 def rivals_of_model(torch, config, plan, runs):
+    """(who, seconds of a prompt, seconds of a step by the number of sequences);
+    beyond one of these, compiled alone."""
     step, inputs = decoder_of_torch(torch, config)
-    prefill = inputs(plan["prompt"], 0)
-    decode = inputs(1, plan["prompt"] + plan["tokens"] // 2)
-    for name, function in (("PyTorch", step), (
-            "torch.compile", torch.compile(step, mode="reduce-overhead"))):
+    past = plan["prompt"] + plan["tokens"] // 2
+    for name, function, batches in (
+            ("PyTorch", step, plan["batches"][:1]),
+            ("torch.compile", torch.compile(
+                step, mode="reduce-overhead", dynamic=False),
+             plan["batches"])):
+        def seconds(*sizes, function=function):
+            given = inputs(*sizes)
+            # Compiled code runs a few times before it becomes a graph.
+            function(*given), function(*given)
+            return time_torch(torch, lambda: function(*given), runs)
         with torch.no_grad():
-            yield (name, time_torch(torch, lambda: function(*prefill), runs),
-                   time_torch(torch, lambda: function(*decode), runs))
+            yield (name, seconds(1, plan["prompt"], 0),
+                   {batch: seconds(batch, 1, past) for batch in batches})
 
 
 # ---------------------------------------------------------------------------
@@ -346,13 +366,39 @@ def row(case, who, what, rate, rest=""):
           flush=True)
 
 
-def bandwidth(runs):
-    """Bytes a second that copies within the device's memory read and write."""
+# Bytes a second of memory by data sheet, of GPUs whose names have such a part.
+DATA_SHEETS = {"H200": 4.8e12, "H100 80GB HBM3": 3.35e12, "H100 PCIe": 2e12,
+               "A100-SXM4-80GB": 2.039e12, "A100-SXM4-40GB": 1.555e12}
+
+
+class Memory:
+    """What the device's memory does: by copies within it, which read and write,
+    and by its data sheet, if that is known."""
+
+    def __init__(self, runs):
+        name, self.sheet = ctypes.create_string_buffer(256), None
+        self.copies = bandwidth(runs, name)
+        for part, rate in DATA_SHEETS.items():
+            if part in name.value.decode():
+                self.sheet = rate
+        print(f"memory: {self.copies / 1e9:.0f} GB/s read and written by "
+              "copies" + (f", {self.sheet / 1e9:.0f} by the data sheet"
+                          if self.sheet else ""))
+
+    def share(self, rate):
+        return f"{rate / self.copies:.1%} of the memory's bandwidth" + (
+            f", {rate / self.sheet:.1%} of the data sheet's"
+            if self.sheet else "")
+
+
+def bandwidth(runs, name):
+    """Bytes a second of copies, and the device's name."""
     cuda = ctypes.CDLL("libcuda.so.1")
     context, a, b = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_uint64()
     device = ctypes.c_int()
     cuda.cuInit(0)
     cuda.cuDeviceGet(ctypes.byref(device), 0)
+    cuda.cuDeviceGetName(name, len(name) - 1, device)
     cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
     cuda.cuCtxSetCurrent(context)
     size = 1 << 30
@@ -389,7 +435,7 @@ def time_chain(folder, work, name, config, torch, runs):
         times.append(best(lambda: model.run(chain.x, config["rows"]), runs))
         model.close()
     links = config["links"]
-    flops = speed_models.flops(name, config)
+    flops = speed_models.flops(config)
 
     def show(who, seconds):
         # Sizes so small that the clock does not tell them apart say nothing.
@@ -398,8 +444,11 @@ def time_chain(folder, work, name, config, torch, runs):
             "? TFLOP/s")
     show("attune", (times[1] - times[0]) / (links[1] - links[0]))
     if torch:
-        rivals = rivals_of_matmul if name == "matmul" else rivals_of_attention
-        for who, seconds in rivals(torch, config, runs):
+        rivals = rivals_of_matmul(torch, config, runs) \
+            if speed_models.is_product(config) else rivals_of_attention(
+                torch, runs, "bf16", config["heads"], config["heads"],
+                config["rows"], config["rows"], config["width"], False)
+        for who, seconds in rivals:
             show(who, seconds)
     return good
 
@@ -418,69 +467,121 @@ def generate(program, weights, ids, tokens, *how):
             [float(number) for number in numbers.groups()])
 
 
-def time_model(folder, work, name, plan, torch, runs, memory):
-    """False if its graph says something else than its kernels, or what chooses
-    tokens on the GPU something else than the host."""
+def time_many(program, weights, batch, plan, runs):
+    """Of so many sequences, seconds of a prompt after others and of a step."""
+    result = subprocess.run(
+        [program, "bench", "--weights", weights, f"--runs={runs}",
+         f"--dim=batch={batch},seq={plan['prompt']}",
+         f"--tokens={plan['tokens'] // 2}", "--format=json"],
+        capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise RuntimeError(result.stderr.strip())
+    return [run["seconds"] for run in json.loads(result.stdout)["runs"]]
+
+
+def time_model(folder, work, name, plan, runs, memory):
+    """Its prompts and steps; whether two texts are equal, of which the second
+    may differ only if something is not waited for; the bytes of its weights."""
     program = os.path.join(folder, name)
     text = subprocess.run([program, "inspect"], capture_output=True,
                           text=True, check=True).stdout
     size = int(re.search(r"weights: ([\d,]+) bytes", text)[1].replace(",", ""))
     weights = os.path.join(work, "weights")
     write_weights(weights, size)
-    ids = ",".join(str(1 + i % 90) for i in range(plan["prompt"]))
-    tokens = plan["tokens"]
-    texts = [generate(program, weights, ids, tokens, "--greedy")
+    ids = prompt_of(plan)
+    texts = [generate(program, weights, ids, plan["tokens"], "--greedy")
              for _ in range(2)]
     good = texts[0][0] == texts[1][0] and (
-        texts[0][0].count(",") == tokens - 1)
-    prompt, first, steps, later = min((numbers for _, numbers in texts),
-                                      key=lambda numbers: numbers[3])
-
-    def show(who, prefill, decode):
-        row(name, who, "prefill", f"{prompt / max(prefill, 1e-9):.0f} tokens/s")
-        rate = 1 / max(decode, 1e-9)
-        row(name, who, "decode", f"{rate:.1f} tokens/s",
-            f"{size * rate / memory:.1%} of the memory's bandwidth")
-    show("attune", first, later / max(steps, 1))
+        texts[0][0].count(",") == plan["tokens"] - 1)
+    _, first, steps, later = min((numbers for _, numbers in texts),
+                                 key=lambda numbers: numbers[3])
+    show_prompt(name, "attune", "prefill first", plan, first)
+    show_steps(name, "attune", "decode", 1, later / max(steps, 1), size, memory)
     if not good:
         row(name, "attune", "", "", "FAIL: two runs give different tokens")
+    for batch in plan["batches"]:
+        prompt, step = time_many(program, weights, batch, plan, runs)
+        if batch == 1:
+            show_prompt(name, "attune", "prefill warm", plan, prompt)
+        show_steps(name, "attune", f"decode x{batch}", batch, step, size,
+                   memory)
+    return good, size
+
+
+def prompt_of(plan):
+    return ",".join(str(1 + i % 90) for i in range(plan["prompt"]))
+
+
+def time_choices(folder, work, name, plan):
+    """False if what chooses tokens on the GPU takes others than the host."""
+    program = os.path.join(folder, name)
+    weights = os.path.join(work, "weights")
     # A penalty that changes nothing has the host look at all logits.
     sample = ("--top-k=50", "--seed=1")
-    chosen = [generate(program, weights, ids, tokens, *sample, *more)
+    chosen = [generate(program, weights, prompt_of(plan), plan["tokens"],
+                       *sample, *more)
               for more in ((), ("--repetition-penalty=1.0000000000000002",))]
     for what, (_, numbers) in zip(("top-k 50", "all logits"), chosen):
         rate = max(numbers[2], 1) / max(numbers[3], 1e-9)
         row(name, "attune", what, f"{rate:.1f} tokens/s")
-    if chosen[0][0] != chosen[1][0]:
-        row(name, "attune", "", "", "FAIL: the GPU chooses other tokens")
-        good = False
+    if chosen[0][0] == chosen[1][0]:
+        return True
+    row(name, "attune", "", "", "FAIL: the GPU chooses other tokens")
+    return False
+
+
+def show_prompt(name, who, what, plan, seconds):
+    row(name, who, what, f"{plan['prompt'] / max(seconds, 1e-9):.0f} tokens/s",
+        f"{seconds * 1e3:.3f} ms")
+
+
+def show_steps(name, who, what, batch, seconds, size, memory):
+    rate = 1 / max(seconds, 1e-9)
+    row(name, who, what, f"{batch * rate:.1f} tokens/s",
+        "weights at " + memory.share(size * rate))
+
+
+def time_forms(folder, work, name, plan, torch, runs, memory):
+    """A language model with weights of each type. False if one is wrong."""
+    good, size = True, 0
+    for program, _ in speed_models.programs(name, plan):
+        right, bytes_ = time_model(folder, work, program, plan, runs, memory)
+        good &= right
+        if program == name:
+            size = bytes_
+            good &= time_choices(folder, work, name, plan)
     if torch:
-        config = plan[name]
-        for who, prefill, decode in rivals_of_model(torch, config, plan, runs):
-            show(who, prefill, decode)
+        for who, prompt, steps in rivals_of_model(torch, plan[name], plan,
+                                                  runs):
+            show_prompt(name, who, "prefill warm", plan, prompt)
+            for batch, seconds in steps.items():
+                show_steps(name, who, f"decode x{batch}", batch, seconds, size,
+                           memory)
     return good
 
 
 def main():
-    folder, runs = os.path.abspath(sys.argv[1]), 5
-    for argument in sys.argv[2:]:
-        if argument.startswith("--runs="):
-            runs = int(argument[len("--runs="):])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=os.path.abspath)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--only", action="append", default=[])
+    options = parser.parse_args()
+    folder, runs = options.folder, options.runs
     with open(os.path.join(folder, "plan.json"), encoding="utf-8") as file:
         plan = json.load(file)
     torch = load_torch()
     print("PyTorch " + torch.__version__ if torch else
           "no PyTorch with a GPU on this machine: no rivals")
-    memory = bandwidth(runs)
-    print(f"memory: {memory / 1e9:.0f} GB/s read and written by copies")
+    memory = Memory(runs)
     good = True
     for name, config in plan.items():
-        if not isinstance(config, dict):
+        if not isinstance(config, dict) or options.only and not any(
+                text in name for text in options.only):
             continue
         with tempfile.TemporaryDirectory() as work:
             try:
                 if speed_models.is_language_model(config):
-                    good &= time_model(folder, work, name, plan, torch, runs,
+                    good &= time_forms(folder, work, name, plan, torch, runs,
                                        memory)
                 else:
                     good &= time_chain(folder, work, name, config, torch, runs)

@@ -11,7 +11,8 @@ chain less a shorter one is what a link takes.
 import json
 
 FULL = {
-    "matmul": {"size": 8192, "rows": 8192, "links": (1, 9)},
+    "matmul-4k": {"size": 4096, "rows": 4096, "links": (1, 33)},
+    "matmul-8k": {"size": 8192, "rows": 8192, "links": (1, 9)},
     "attention-8k": {"heads": 16, "width": 128, "rows": 8192,
                      "links": (1, 5)},
     "attention-100k": {"heads": 64, "width": 64, "rows": 100000,
@@ -25,15 +26,17 @@ FULL = {
                  "num_key_value_heads": 4, "vocab_size": 32000,
                  "max_position_embeddings": 2048, "rms_norm_eps": 1e-5,
                  "tie_word_embeddings": False},
-    "prompt": 512, "tokens": 128,
+    "forms": [["llama-1b", "int8"], ["llama-1b", "int4"], ["llama-1b", "fp8"]],
+    "prompt": 512, "tokens": 128, "batches": [1, 8, 16, 32, 64],
 }
 # Only to see that everything runs.
 SMALL = {
-    "matmul": {"size": 64, "rows": 192, "links": (1, 2)},
+    "matmul-8k": {"size": 64, "rows": 192, "links": (1, 2)},
     "attention-8k": {"heads": 2, "width": 16, "rows": 24, "links": (1, 2)},
     "gpt2": {**FULL["gpt2"], "n_embd": 32, "n_head": 2, "n_layer": 2,
              "n_positions": 32, "vocab_size": 99},
-    "prompt": 9, "tokens": 4,
+    "forms": [["gpt2", "int4"]],
+    "prompt": 9, "tokens": 4, "batches": [1, 3],
 }
 
 
@@ -88,22 +91,35 @@ def attention(config, links):
     return module([("first", n, 8), ("last", 8, n)], body, "m")
 
 
-def flops(name, config):
+def flops(config):
     """Of one link."""
-    if name == "matmul":
+    if is_product(config):
         return 2 * config["rows"] * config["size"] ** 2
     return 4 * config["rows"] ** 2 * config["heads"] * config["width"]
 
 
 def chains(name, config):
     """(file name, text) of each length."""
-    make = matmul if name == "matmul" else attention
+    make = matmul if is_product(config) else attention
     for links in config["links"]:
         yield f"{name}-{links}", make(config, links)
 
 
+def is_product(config):
+    return "size" in config
+
+
 def is_language_model(config):
     return isinstance(config, dict) and "model_type" in config
+
+
+def programs(name, plan):
+    """(file name, flags of the compiler) of each form of a language model: with
+    weights of bf16 first, which are those that no form is named for."""
+    yield name, ["--dtype=bf16"]
+    for model, form in plan["forms"]:
+        if model == name:
+            yield f"{name}-{form}", ["--dtype=bf16", "--quantize=" + form]
 
 
 def write_config(config, path):
