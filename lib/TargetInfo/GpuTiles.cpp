@@ -68,29 +68,145 @@ int64_t costOfTiles(const ProductTile &tile, int64_t rows, int64_t columns,
          (tile.rows * tile.columns + traffic * (tile.rows + tile.columns));
 }
 
-/// With enough rows for many waves the larger tile wins.
-static int64_t rowsFor(const ProductTile &larger, const ProductTile &smaller,
-                       int64_t columns, int64_t multiprocessors) {
+int64_t rowsForLargeTiles(int64_t columns, int64_t multiprocessors) {
+  // With enough rows for many waves the larger tile wins.
   auto better = [&](int64_t rows) {
-    return costOfTiles(larger, rows, columns, multiprocessors) <=
-           costOfTiles(smaller, rows, columns, multiprocessors);
+    return costOfTiles(kLargeTile, rows, columns, multiprocessors) <=
+           costOfTiles(kSmallTile, rows, columns, multiprocessors);
   };
-  int64_t first = 16 * larger.rows * multiprocessors;
-  while (first > larger.rows && better(first - smaller.rows))
-    first -= smaller.rows;
+  int64_t first = 16 * kLargeTile.rows * multiprocessors;
+  while (first > kLargeTile.rows && better(first - kSmallTile.rows))
+    first -= kSmallTile.rows;
   return first;
 }
 
-int64_t rowsForLargeTiles(int64_t columns, int64_t multiprocessors) {
-  return rowsFor(kLargeTile, kSmallTile, columns, multiprocessors);
+//===----------------------------------------------------------------------===//
+// Plans of warpgroups
+//===----------------------------------------------------------------------===//
+
+static int64_t ceilOf(int64_t number, int64_t by) {
+  return (number + by - 1) / by;
 }
 
-int64_t rowsForWideTiles(int64_t columns, int64_t multiprocessors) {
-  auto shape = [](const WarpgroupTile &tile) {
-    return ProductTile{tile.rows, tile.columns, 1, 1};
-  };
-  return rowsFor(shape(kWideGroupTile), shape(kGroupTile), columns,
-                 multiprocessors);
+WarpgroupTile groupTileOf(const GroupPlan &plan, int64_t weightBits) {
+  if (weightBits < 16)
+    return plan.rows == groupTileOf(weightBits).rows
+               ? groupTileOf(weightBits)
+               : fewRowsTileOf(weightBits);
+  return plan.columns == kNarrowGroupTile.columns ? kNarrowGroupTile
+         : plan.columns == kGroupTile.columns     ? kGroupTile
+                                                  : kWideGroupTile;
+}
+
+int64_t GroupProduct::stagesOfGroup() const {
+  constexpr int64_t stage = kGroupTile.depth;
+  return weightBits == 16
+             ? 1
+             : std::clamp<int64_t>(group / stage, 1, ceilOf(depth, stage));
+}
+
+/// Instructions of PTX of a warp that multiplies for a stage of numbers in few
+/// bits: they are widened, and sums of groups meet their scales.
+static int64_t instructionsOf(const WarpgroupTile &tile,
+                              const GroupProduct &product) {
+  int64_t widen = product.weightBits == 4 ? 176 : 223;
+  int64_t end = tile.rows / 2 + 10;
+  if (product.zeros) {
+    widen += 94;
+    end += tile.rows / 2 + tile.rows / 8 + 20;
+  }
+  return widen + end * tile.depth / std::max<int64_t>(product.group, 1);
+}
+
+int64_t costOfGroups(const GroupPlan &plan, int64_t rows,
+                     const GroupProduct &product, int64_t multiprocessors) {
+  // Of a multiprocessor and a cycle: multiply-adds, bytes of shared memory,
+  // bytes that come from a cache or go there, and from memory.
+  constexpr int64_t products = 2048, shared = 128, cached = 32, fromMemory = 20;
+  // The first operands' way, and the start of one more kernel.
+  constexpr int64_t start = 1500, anotherKernel = 2500;
+  const WarpgroupTile tile = groupTileOf(plan, product.weightBits);
+  bool few = product.weightBits < 16;
+  // A warpgroup multiplies 64 rows by all columns; or, in few bits, all rows by
+  // 64 columns.
+  constexpr int64_t half = 64;
+  int64_t groups = few || rows > half ? 2 : 1;
+  int64_t others = few ? tile.rows : tile.columns;
+  int64_t step = groups * half * others * tile.depth / products;
+  // A product of 16 of the depth reads its operands, and copies write the
+  // stage.
+  int64_t reads = groups * tile.depth * ((few ? 0 : half) + others) * 2;
+  step = std::max(step, (reads + tile.stageBytes()) / shared);
+  // Two of these warps share a scheduler.
+  if (few)
+    step = std::max(step, 2 * instructionsOf(tile, product));
+  int64_t unit = product.stagesOfGroup();
+  int64_t units = ceilOf(ceilOf(product.depth, tile.depth), unit);
+  int64_t steps = ceilOf(units, plan.parts) * unit;
+  int64_t store = tile.rows * tile.columns * (plan.parts > 1 ? 4 : 2) / cached;
+  int64_t blocks = ceilOf(rows, tile.rows) *
+                   ceilOf(product.columns, tile.columns) * plan.parts;
+  int64_t cost =
+      ceilOf(blocks, multiprocessors) * (start + steps * step + store);
+  int64_t bytes = product.columns * product.depth * product.weightBits / 8;
+  cost = std::max(cost, bytes / (fromMemory * multiprocessors));
+  if (plan.parts > 1)
+    cost += anotherKernel + rows * product.columns * 4 * plan.parts /
+                                (cached * multiprocessors);
+  return cost;
+}
+
+/// All plans there are.
+static std::vector<GroupPlan> plansOf(const GroupProduct &product, bool split) {
+  // Fewer stages are not worth a block.
+  constexpr int64_t leastSteps = 4;
+  std::vector<GroupPlan> whole, plans;
+  if (product.weightBits < 16)
+    for (const WarpgroupTile &tile :
+         {groupTileOf(product.weightBits), fewRowsTileOf(product.weightBits)})
+      whole.push_back({tile.columns, 1, tile.rows});
+  else
+    for (const WarpgroupTile &tile :
+         {kWideGroupTile, kGroupTile, kNarrowGroupTile})
+      whole.push_back({tile.columns});
+  int64_t unit = product.stagesOfGroup();
+  int64_t units = ceilOf(ceilOf(product.depth, kGroupTile.depth), unit);
+  for (GroupPlan plan : whole) {
+    plans.push_back(plan);
+    if (!split || plan.columns != kGroupTile.columns)
+      continue;
+    for (plan.parts = 2; plan.parts <= kMostDepthParts; ++plan.parts)
+      // Such that none is empty.
+      if (units * unit / plan.parts >= leastSteps &&
+          ceilOf(units, ceilOf(units, plan.parts)) == plan.parts)
+        plans.push_back(plan);
+  }
+  return plans;
+}
+
+std::vector<PlannedRows> planGroups(const GroupProduct &product,
+                                    int64_t multiprocessors, bool split) {
+  // Rows are few in steps of these, then in larger ones; beyond the last ones
+  // they are many for any tile.
+  constexpr int64_t few = 32, lastFew = 128, lastRows = 8192;
+  std::vector<GroupPlan> plans = plansOf(product, split);
+  std::vector<PlannedRows> found;
+  for (int64_t rows = few; rows <= lastRows;
+       rows += rows < lastFew ? few : lastFew) {
+    auto cost = [&](const GroupPlan &plan) {
+      return costOfGroups(plan, rows, product, multiprocessors);
+    };
+    GroupPlan best = *std::min_element(
+        plans.begin(), plans.end(),
+        [&](const auto &a, const auto &b) { return cost(a) < cost(b); });
+    // Another kernel for a few rows has to be clearly better.
+    if (!found.empty() && 20 * cost(found.back().plan) <= 21 * cost(best))
+      best = found.back().plan;
+    if (found.empty() || !(found.back().plan == best))
+      found.push_back({rows, best});
+    found.back().rows = rows;
+  }
+  return found;
 }
 
 int64_t WarpgroupTile::sharedBytes() const {

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace attune {
 
@@ -71,11 +72,17 @@ struct WarpgroupTile {
   /// Rows of a panel run along the columns, not along the depth.
   static constexpr bool kPanelsAcross = true;
 };
-constexpr WarpgroupTile kGroupTile = {128, 6}, kWideGroupTile = {256, 4};
+constexpr WarpgroupTile kNarrowGroupTile = {64, 8}, kGroupTile = {128, 6},
+                        kWideGroupTile = {256, 4};
 /// The tile of weights in few bits. Sums of a group stand beside those of all:
 /// a wider one has no registers for both.
 constexpr WarpgroupTile groupTileOf(int64_t weightBits) {
   return {128, 6, weightBits};
+}
+/// The same for few rows, which are columns of the transposed product. Its
+/// stages are small: more of them are on their way.
+constexpr WarpgroupTile fewRowsTileOf(int64_t weightBits) {
+  return {128, 12, weightBits, 32};
 }
 
 /// Eight swizzled rows of 128 bytes start at a multiple of this.
@@ -142,8 +149,46 @@ int64_t costOfTiles(const ProductTile &tile, int64_t rows, int64_t columns,
 /// From how many rows on large tiles are the better ones.
 int64_t rowsForLargeTiles(int64_t columns, int64_t multiprocessors);
 
-/// From how many rows on wide tiles are the better ones of warpgroups.
-int64_t rowsForWideTiles(int64_t columns, int64_t multiprocessors);
+/// A product of warpgroups but for its rows: gate and up count as columns.
+struct GroupProduct {
+  int64_t columns, depth;
+  int64_t weightBits = 16;
+  int64_t group = 0;  ///< columns of the depth that share a scale, in few bits
+  bool zeros = false; ///< that have zero points, too
+
+  /// Stages of a tile whose columns share scales: no part ends between them.
+  int64_t stagesOfGroup() const;
+};
+/// How warpgroups share a product: rows and columns of their tiles, and into
+/// how many parts they split the depth. A second kernel adds the parts up.
+struct GroupPlan {
+  int64_t columns, parts = 1, rows = 128;
+
+  bool operator==(const GroupPlan &other) const {
+    return columns == other.columns && parts == other.parts &&
+           rows == other.rows;
+  }
+};
+/// The most parts: each is written and read once more.
+constexpr int64_t kMostDepthParts = 8;
+/// kNarrowGroupTile, kGroupTile or kWideGroupTile; of weights in few bits the
+/// tile for many rows or for few.
+WarpgroupTile groupTileOf(const GroupPlan &plan, int64_t weightBits);
+
+/// Time of a product of so many rows, in cycles of a multiprocessor: by counts
+/// of what tensor cores, shared memory and instructions take, and estimates of
+/// what a block and a second kernel take to start.
+int64_t costOfGroups(const GroupPlan &plan, int64_t rows,
+                     const GroupProduct &product, int64_t multiprocessors);
+
+/// The plan for up to `rows` rows that the one before is not for; the last is
+/// for any number.
+struct PlannedRows {
+  int64_t rows;
+  GroupPlan plan;
+};
+std::vector<PlannedRows> planGroups(const GroupProduct &product,
+                                    int64_t multiprocessors, bool split);
 
 /// Rows of 64 bytes in shared memory, in chunks of 16 that are exchanged by row
 /// such that neither a copy of whole rows nor the lanes that read a fragment

@@ -257,7 +257,7 @@ private:
     for (int64_t i = 0; i < tile.keys / 16; ++i)
       sums = multiplyHeld(b, sums, weights.slice(4 * i, 4),
                           further(b, values, tile.valueStep(i)), type,
-                          WarpgroupAttentionTile::kValuesAcross);
+                          i32(b, 1), WarpgroupAttentionTile::kValuesAcross);
     NVVM::WgmmaGroupSyncAlignedOp::create(b.b, b.loc);
     return sums;
   }

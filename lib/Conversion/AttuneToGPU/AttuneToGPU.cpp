@@ -82,7 +82,8 @@ struct ConvertAttuneToGPU final
   /// Tiles that may compute a product of more than kFewRows rows.
   struct Tiles {
     std::optional<ProductTile> small, large;
-    SmallVector<WarpgroupTile, 2> groups; ///< in place of large ones
+    std::optional<WarpgroupTile> groups; ///< in place of large ones
+    std::vector<PlannedRows> plans;      ///< the same, by the number of rows
   };
 
   /// The tiles that the chip suggests, or the one that the schedule names.
@@ -91,11 +92,15 @@ struct ConvertAttuneToGPU final
     ProductNumbers numbers = productNumbers(op);
     Tiles tiles;
     if (!numbers.any()) {
-      tiles.small = kSmallTile;
-      if (asGroups && kernel.bits)
-        tiles.groups = {groupTileOf(kernel.bits)};
+      // Warpgroups take the few rows of one matrix as well. In a stack each
+      // matrix may have fewer rows than there are on average.
+      bool alone = !kernel.tasks && !kernel.numBatches;
+      if (!asGroups || !alone)
+        tiles.small = kSmallTile;
+      if (asGroups && kernel.bits && !alone)
+        tiles.groups = groupTileOf(kernel.bits);
       else if (asGroups)
-        tiles.groups = {kGroupTile, kWideGroupTile};
+        tiles.plans = planGroups(kernel.groupProduct(), multiprocessors, alone);
       else
         tiles.large = kLargeTile;
       return tiles;
@@ -109,7 +114,7 @@ struct ConvertAttuneToGPU final
     if (auto *refused = std::get_if<TileRefusal>(&choice))
       return op->emitError() << refused->why;
     if (auto *groups = std::get_if<WarpgroupTile>(&choice))
-      tiles.groups = {*groups};
+      tiles.groups = *groups;
     else
       tiles.large = std::get<ProductTile>(choice);
     return tiles;
@@ -130,8 +135,27 @@ struct ConvertAttuneToGPU final
     for (const std::optional<ProductTile> &tile : {tiles.small, tiles.large})
       if (tile)
         remarkTile(op, *tile, kernel.stagesOf(*tile));
-    for (const WarpgroupTile &tile : tiles.groups)
+    if (tiles.groups)
+      remarkTile(op, *tiles.groups, tiles.groups->stages);
+    for (const GroupPlan &plan : distinct(tiles.plans)) {
+      WarpgroupTile tile = groupTileOf(plan, kernel.groupProduct().weightBits);
       remarkTile(op, tile, tile.stages);
+    }
+  }
+
+  /// The kernels of these plans. Those that split the depth are one.
+  static SmallVector<GroupPlan> distinct(ArrayRef<PlannedRows> plans) {
+    SmallVector<GroupPlan> found;
+    for (const PlannedRows &rows : plans)
+      if (!llvm::any_of(found, [&](const GroupPlan &other) {
+            return isSameKernel(rows.plan, other);
+          }))
+        found.push_back(rows.plan);
+    return found;
+  }
+  static bool isSameKernel(const GroupPlan &a, const GroupPlan &b) {
+    return a.columns == b.columns && a.rows == b.rows &&
+           (a.parts > 1) == (b.parts > 1);
   }
 
   LogicalResult lower(BlockBuilder &b, Operation *op, LinearKernel kernel) {
@@ -147,8 +171,43 @@ struct ConvertAttuneToGPU final
     return success();
   }
 
+  /// The number of parts for these rows and memory for their sums, or nothing
+  /// if no plan splits the depth. Memory is had before the host chooses.
+  static std::optional<DepthParts>
+  partsOf(BlockBuilder &b, LinearKernel &kernel, const Tiles &tiles) {
+    int64_t most = 1, mostRows = 0;
+    for (const PlannedRows &rows : tiles.plans) {
+      most = std::max(most, rows.plan.parts);
+      if (rows.plan.parts > 1)
+        mostRows = std::max(mostRows, rows.plan.parts * rows.rows);
+    }
+    if (most == 1)
+      return std::nullopt;
+    DepthParts parts;
+    parts.count = chosen(b, kernel.numRows, tiles.plans,
+                         [](const GroupPlan &plan) { return plan.parts; });
+    Value rows = b.min(b.mul(kernel.numRows, most), b.index(mostRows));
+    auto type = MemRefType::get(
+        {ShapedType::kDynamic, kernel.panels() * kernel.parts() * 8},
+        b.b.getF32Type());
+    parts.sums = memref::AllocOp::create(b.b, b.loc, type, rows);
+    return parts;
+  }
+
+  /// A number of the plan for so many rows.
+  static Value chosen(BlockBuilder &b, Value rows, ArrayRef<PlannedRows> plans,
+                      llvm::function_ref<int64_t(const GroupPlan &)> number) {
+    Value found = b.index(number(plans.back().plan));
+    for (const PlannedRows &some : llvm::reverse(plans.drop_back()))
+      found = b.select(b.less(rows, b.index(some.rows + 1)),
+                       b.index(number(some.plan)), found);
+    return found;
+  }
+
   void lower(BlockBuilder &b, LinearKernel &kernel, const Tiles &tiles) {
     Value rows = kernel.numRows;
+    std::optional<DepthParts> split = partsOf(b, kernel, tiles);
+    parts = split ? &*split : nullptr;
     if (kernel.tasks)
       return lowerTasks(b, kernel, tiles, rows);
     auto few = [&](BlockBuilder &b) {
@@ -173,16 +232,9 @@ struct ConvertAttuneToGPU final
     auto large = [&](BlockBuilder &b) {
       if (tiles.large)
         return kernel.emitTiles(b, *tiles.large);
-      if (tiles.groups.size() == 1)
-        return kernel.emitWarpgroupTiles(b, tiles.groups[0]);
-      chooseBelow(
-          b, rows, rowsForWideTiles(columns, multiprocessors),
-          [&](BlockBuilder &b) {
-            kernel.emitWarpgroupTiles(b, tiles.groups[0]);
-          },
-          [&](BlockBuilder &b) {
-            kernel.emitWarpgroupTiles(b, tiles.groups[1]);
-          });
+      if (tiles.groups)
+        return kernel.emitWarpgroupTiles(b, *tiles.groups);
+      lowerPlans(b, kernel, tiles.plans, rows);
     };
     if (!tiles.small)
       return large(b);
@@ -190,6 +242,38 @@ struct ConvertAttuneToGPU final
         b, rows, rowsForLargeTiles(columns, multiprocessors),
         [&](BlockBuilder &b) { kernel.emitTiles(b, *tiles.small); }, large);
   }
+
+  /// Each kernel of these plans, and the host's choice.
+  void lowerPlans(BlockBuilder &b, LinearKernel &kernel,
+                  ArrayRef<PlannedRows> plans, Value rows) {
+    SmallVector<GroupPlan> kernels = distinct(plans);
+    Value number = chosen(b, rows, plans, [&](const GroupPlan &plan) {
+      return llvm::find_if(kernels,
+                           [&](const GroupPlan &other) {
+                             return isSameKernel(plan, other);
+                           }) -
+             kernels.begin();
+    });
+    lowerFrom(b, kernel, kernels, 0, number);
+  }
+  void lowerFrom(BlockBuilder &b, LinearKernel &kernel,
+                 ArrayRef<GroupPlan> kernels, int64_t first, Value number) {
+    auto emit = [&](BlockBuilder &b) {
+      WarpgroupTile tile =
+          groupTileOf(kernels[first], kernel.groupProduct().weightBits);
+      if (kernels[first].parts == 1)
+        return kernel.emitWarpgroupTiles(b, tile);
+      kernel.emitWarpgroupTiles(b, tile, parts);
+      kernel.emitSumOfParts(b, *parts);
+    };
+    if (first + 1 == int64_t(kernels.size()))
+      return emit(b);
+    chooseBelow(b, number, first + 1, emit, [&](BlockBuilder &b) {
+      lowerFrom(b, kernel, kernels, first + 1, number);
+    });
+  }
+
+  const DepthParts *parts = nullptr; ///< of the product that is lowered
 
   /// The same where each matrix has a part of the rows, about `each`, which
   /// have to fill more than half of a large tile.

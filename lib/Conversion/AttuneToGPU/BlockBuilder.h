@@ -111,6 +111,12 @@ struct TilePlace {
 /// as far as the buffer's type tells; its memory starts at a multiple of 64.
 int64_t alignmentOfRows(mlir::Value buffer);
 
+/// The depth of a product in parts, which blocks of their own take. Part p has
+/// the sums of row r in row p * rows + r of `sums`, as panels lie.
+struct DepthParts {
+  mlir::Value count, sums;
+};
+
 /// Products of rows with panels, on buffers.
 class LinearKernel {
 public:
@@ -142,9 +148,14 @@ public:
   /// Stages of the ring of such a tile.
   int64_t stagesOf(const struct ProductTile &tile);
   void emitTiles(KernelBuilder &k, const struct ProductTile &tile);
+  struct GroupProduct groupProduct();
   /// Whether warpgroups can.
   bool fitsWarpgroups();
-  void emitWarpgroupTiles(KernelBuilder &k, const struct WarpgroupTile &tile);
+  /// With `parts` it leaves its sums there, and what is behind them to
+  /// emitSumOfParts.
+  void emitWarpgroupTiles(KernelBuilder &k, const struct WarpgroupTile &tile,
+                          const DepthParts *parts = nullptr);
+  void emitSumOfParts(KernelBuilder &k, const DepthParts &parts);
 
   int64_t width();  ///< output channels
   int64_t depth();  ///< of the sums

@@ -13,9 +13,10 @@
 //
 // The pairs of the next stage are made while this stage's products are under
 // way. Numbers are exact in 16 bits, and so are the sums of a group up to the
-// rounding of f32; scales meet these when the group ends. A zero point is
-// subtracted there, times the sum of the row's activations, of which each of
-// the 256 threads adds up half of a row's part of a stage.
+// rounding of f32; scales meet these when the group ends. The first product of
+// a group replaces what the sums were. A zero point is subtracted at the end,
+// times the sum of the row's activations, of which each of the 256 threads adds
+// up half of a row's part of a stage.
 //
 // At the end lanes exchange sums, eight rows by eight columns at a time, such
 // that each has neighbours of a row: what mma.sync would have given.
@@ -52,9 +53,10 @@ public:
     for (int64_t k = 0; k < tile.depth; k += kStep)
       llvm::append_range(carried, loadPairs(b, b.index(0), k));
     int64_t stages = stagesOfGroup();
+    firstOfScales = b.div(block.firstStep, stages);
     carried =
-        b.forLoop(b.index(0), b.index((block.steps + stages - 1) / stages), 1,
-                  carried, [&](KernelBuilder &k, Value i, ValueRange carried) {
+        b.forLoop(b.index(0), b.ceilDiv(block.numSteps, stages), 1, carried,
+                  [&](KernelBuilder &k, Value i, ValueRange carried) {
                     BlockBuilder b(k);
                     KernelBuilder::Values next(carried);
                     addGroups(b, i, next);
@@ -73,7 +75,7 @@ private:
 
   /// Stages whose columns share scales, and groups of a stage.
   int64_t stagesOfGroup() const {
-    return std::clamp(kernel.group / tile.depth, int64_t(1), block.steps);
+    return kernel.groupProduct().stagesOfGroup();
   }
   int64_t groupsOfStage() const {
     return std::max<int64_t>(1, tile.depth / kernel.group);
@@ -89,25 +91,30 @@ private:
   void addGroups(BlockBuilder &b, Value i, KernelBuilder::Values &carried) {
     int64_t stages = stagesOfGroup(), groups = groupsOfStage();
     for (int64_t part = 0; part < groups; ++part) {
-      Value number = b.add(b.mul(i, groups), b.index(part));
+      Value number =
+          b.add(b.mul(b.add(firstOfScales, i), groups), b.index(part));
       SmallVector<Scales> scales = loadScales(b, number);
-      KernelBuilder::Values some = {zeroSums(b, tile.rows)};
+      KernelBuilder::Values some = {unsetSums(b, tile.rows)};
       if (kernel.zeros)
         some.push_back(b.f32(0));
       size_t own = some.size();
       some.append(carried.begin() + 1, carried.end());
       Value first = b.mul(i, stages);
       if (stages == 1) {
-        addStage(b, first, part, some, own);
+        addStage(b, first, part, i32(b, 0), some, own);
       } else {
-        Value end = b.min(b.add(first, b.index(stages)), b.index(block.steps));
+        Value end = b.min(b.add(first, b.index(stages)), block.numSteps);
+        // The first one replaces the sums.
+        some.push_back(i32(b, 0));
         some = b.forLoop(first, end, 1, some,
                          [&](KernelBuilder &k, Value stage, ValueRange before) {
                            BlockBuilder b(k);
-                           KernelBuilder::Values next(before);
-                           addStage(b, stage, 0, next, own);
+                           KernelBuilder::Values next(before.drop_back());
+                           addStage(b, stage, 0, before.back(), next, own);
+                           next.push_back(i32(b, 1));
                            return next;
                          });
+        some.pop_back();
       }
       std::copy(some.begin() + own, some.end(), carried.begin() + 1);
       Value rowSums;
@@ -118,9 +125,10 @@ private:
   }
 
   /// Adds the products of stage `i`, or of part `part` of its groups, to the
-  /// first of `some`, and of the activations their sums to the second. What
-  /// follows from `own` on are its pairs; those of the next stage replace them.
-  void addStage(BlockBuilder &b, Value i, int64_t part,
+  /// first of `some`, unless `add` is 0, and of the activations their sums to
+  /// the second. What follows from `own` on are its pairs; those of the next
+  /// stage replace them.
+  void addStage(BlockBuilder &b, Value i, int64_t part, Value add,
                 KernelBuilder::Values &some, size_t own) {
     int64_t groups = groupsOfStage(), depth = tile.depth / groups;
     Value stage = block.ring.stageOf(b, i);
@@ -132,12 +140,13 @@ private:
           b, sums, pairs,
           descriptor(b, b.add(rows, b.index(tile.rowStep(k / kStep))),
                      tile.rowDescriptor()),
-          elementOf(kernel.input), /*transpose=*/false);
+          elementOf(kernel.input), add, /*transpose=*/false);
+      add = i32(b, 1);
     }
     NVVM::WgmmaGroupSyncAlignedOp::create(b.b, b.loc);
 
     // Behind the last stage its own pairs are made again, and not used.
-    Value next = b.min(b.add(i, b.index(1)), b.index(block.steps - 1));
+    Value next = b.min(b.add(i, b.index(1)), b.sub(block.numSteps, b.index(1)));
     if (part == 0)
       block.ring.awaitFull(b, next);
     for (int64_t k = part * depth; k < (part + 1) * depth; k += kStep)
@@ -180,9 +189,10 @@ private:
   // Scales and zero points
   //===--------------------------------------------------------------------===//
 
-  /// Of a lane's channel of a panel.
+  /// Of a lane's channel of a panel: the factor, and minus that of the zero
+  /// point.
   struct Scales {
-    Value factor, zero;
+    Value factor, minusZero;
   };
   SmallVector<Scales> loadScales(BlockBuilder &b, Value number) {
     int64_t perGroup = kernel.zeros ? 2 : 1;
@@ -203,14 +213,20 @@ private:
       Scales &here = all.emplace_back();
       here.factor = load(row);
       if (kernel.zeros)
-        here.zero = load(b.add(row, b.index(1)));
+        here.minusZero = arith::NegFOp::create(
+            b.b, b.loc,
+            arith::MulFOp::create(b.b, b.loc, here.factor,
+                                  load(b.add(row, b.index(1)))));
     }
     return all;
   }
 
-  /// The sum of half of a stage's part of a row: of row `thread / 2`.
+  /// The row whose parts of stages a thread adds up, with its neighbour. Of few
+  /// rows several threads have the same.
+  Value ownRow(BlockBuilder &b) { return b.rem(b.div(thread, 2), tile.rows); }
+  /// The sum of half of a stage's part of a row.
   Value sumOfRow(BlockBuilder &b, Value rows) {
-    Value row = b.div(thread, 2), first = b.mul(b.rem(thread, 2), 4);
+    Value row = ownRow(b), first = b.mul(b.rem(thread, 2), 4);
     auto words = VectorType::get({4}, b.b.getI32Type());
     auto halves = VectorType::get({8}, elementOf(kernel.input));
     Value sum;
@@ -236,10 +252,16 @@ private:
     Value place = b.add(b.mul(b.rem(number, 2), 2), part);
     return b.add(start, b.mul(place, tile.rows * 4));
   }
-  /// Gives each thread's sum to all of them.
+  /// Gives each thread's sum to all of them; both halves of a row's part that
+  /// are of one group as one.
   Value shareRowSums(BlockBuilder &b, Value number, Value sum) {
+    if (groupsOfStage() == 1)
+      sum = plus(
+          b, sum,
+          gpu::ShuffleOp::create(b.b, b.loc, sum, 1, 32, gpu::ShuffleMode::XOR)
+              .getShuffleResult());
     Value to = rowSumsOf(b, number, b.rem(thread, 2));
-    to = b.add(to, b.mul(b.div(thread, 2), 4));
+    to = b.add(to, b.mul(ownRow(b), 4));
     LLVM::StoreOp::create(b.b, b.loc, sum,
                           pointerTo(b, to, NVVM::NVVMMemorySpace::Shared), 4);
     NVVM::BarrierOp::create(b.b, b.loc, TypeRange(), i32(b, 1),
@@ -254,33 +276,28 @@ private:
     return vector::FromElementsOp::create(b.b, b.loc, b.vectorType(2), two);
   }
 
-  /// sums + scales (some - zeros rowSums).
+  /// sums + factors some - factors zeros rowSums.
   Value addScaled(BlockBuilder &b, ArrayRef<Scales> scales, Value some,
                   Value rowSums, int64_t part, Value sums) {
     for (int64_t n = 0; n < tile.rows / 8; ++n) {
       Value ofRows;
       if (kernel.zeros) {
         Value first = placeInSum(Computed(b, lane), 0).column + n * 8;
-        auto load = [&](int64_t half) {
-          Value at = b.add(b.add(rowSums, b.index(half * tile.rows * 4)),
-                           b.mul(first, 4));
-          return LLVM::LoadOp::create(
-              b.b, b.loc, b.vectorType(2),
-              pointerTo(b, at, NVVM::NVVMMemorySpace::Shared), 8);
-        };
-        ofRows = groupsOfStage() == 1 ? plus(b, load(0), load(1)) : load(part);
+        Value at = b.add(b.add(rowSums, b.index(part * tile.rows * 4)),
+                         b.mul(first, 4));
+        ofRows = LLVM::LoadOp::create(
+            b.b, b.loc, b.vectorType(2),
+            pointerTo(b, at, NVVM::NVVMMemorySpace::Shared), 8);
       }
       for (auto [channel, here] : llvm::enumerate(scales)) {
         int64_t first = 4 * n + 2 * channel;
         auto splat = [&](Value x) -> Value {
           return vector::BroadcastOp::create(b.b, b.loc, b.vectorType(2), x);
         };
-        Value value = pairOf(b, some, first);
+        Value value = b.fma(pairOf(b, some, first), splat(here.factor),
+                            pairOf(b, sums, first));
         if (kernel.zeros)
-          value = arith::SubFOp::create(
-              b.b, b.loc, value,
-              arith::MulFOp::create(b.b, b.loc, splat(here.zero), ofRows));
-        value = b.fma(value, splat(here.factor), pairOf(b, sums, first));
+          value = b.fma(ofRows, splat(here.minusZero), value);
         for (int64_t i = 0; i < 2; ++i)
           sums = LLVM::InsertValueOp::create(b.b, b.loc, sums,
                                              element(b, value, i), first + i);
@@ -324,11 +341,10 @@ private:
       for (int64_t n = 0; n < kPanels; ++n)
         for (int64_t half = 0; half < 2; ++half)
           pairs[n][half] = exchange(b, sums, first / 8 + half, n);
-      kernel.storeSums(b, block.group, lane,
-                       b.add(block.group.first, b.index(first)), firstPanel,
-                       kPanels, [&](BlockBuilder &, int64_t n, int64_t half) {
-                         return pairs[n][half];
-                       });
+      block.store(b, lane, b.add(block.group.first, b.index(first)), firstPanel,
+                  kPanels, [&](BlockBuilder &, int64_t n, int64_t half) {
+                    return pairs[n][half];
+                  });
     }
   }
 
@@ -338,6 +354,7 @@ private:
   QuantizedNumbers numbers;
   bool half;
   Value lane, thread, warpPanel, ownSum;
+  Value firstOfScales; ///< groups, or stages of them, before this block's
 };
 
 } // namespace

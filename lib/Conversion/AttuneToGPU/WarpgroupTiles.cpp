@@ -19,6 +19,10 @@
 // A product is under way while the next one is started: the stage before is
 // given back one iteration late.
 //
+// Where tiles are too few for the chip, blocks of their own have parts of the
+// depth. Their sums go to memory, and a kernel for the numbers of the result
+// adds them up in order.
+//
 // Stacks of matrices lie one behind the other in the same map: a tile's
 // elements beyond its own matrix or rows are computed and not stored. No map
 // can fetch rows that are named one by one: all threads of the first warpgroup
@@ -26,12 +30,18 @@
 
 #include "WarpgroupTiles.h"
 
+#include "attune/TargetInfo/GpuFragments.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 
 namespace attune {
+
+GroupProduct LinearKernel::groupProduct() {
+  return {width() * parts(), depth(), bits ? bits : 16, group, zeros};
+}
 
 bool LinearKernel::fitsWarpgroups() {
   // A tensor map takes rows at multiples of 16 bytes; one has all panels.
@@ -46,6 +56,28 @@ bool LinearKernel::fitsWarpgroups() {
          panels.areTrailingDimsContiguous(panels.getRank());
 }
 
+void TileOfBlock::store(
+    BlockBuilder &b, Value lane, Value row, Value panel, int64_t panels,
+    llvm::function_ref<Value(BlockBuilder &, int64_t, int64_t)> pairOf) {
+  if (!parts)
+    return kernel.storeSums(b, group, lane, row, panel, panels, pairOf);
+  Value stored = b.index(kernel.panels() * kernel.parts());
+  Value column = placeInSum(Computed(b, lane), 0).column;
+  for (int64_t half = 0; half < 2; ++half) {
+    Value here = b.add(row, placeInSum(Computed(b, lane), half).row);
+    b.when(b.less(here, group.end), [&](BlockBuilder &b) {
+      Value to = b.add(b.mul(part, kernel.numRows), here);
+      for (int64_t n = 0; n < panels; ++n) {
+        Value number = b.add(panel, b.index(n));
+        b.when(b.less(number, stored), [&](BlockBuilder &b) {
+          b.storeAt(pairOf(b, n, half), parts->sums,
+                    {to, b.add(b.mul(number, 8), column)}, 8);
+        });
+      }
+    });
+  }
+}
+
 namespace {
 
 /// Registers of a thread that copies and of one that multiplies; in all they
@@ -55,8 +87,8 @@ constexpr uint32_t kFewRegisters = 40, kManyRegisters = 232;
 class WarpgroupTiles : TileOfBlock {
 public:
   WarpgroupTiles(LinearKernel &kernel, KernelBuilder &k,
-                 const WarpgroupTile &tile)
-      : TileOfBlock(kernel, tile), b(k) {}
+                 const WarpgroupTile &tile, const DepthParts *parts)
+      : TileOfBlock(kernel, tile, parts), b(k) {}
 
   void emit() {
     OpBuilder::InsertionGuard guard(b.b);
@@ -87,11 +119,27 @@ public:
         b, stack, {unitsOfStage(), tile.columns / 8, /*swizzle=*/false});
     Value blockRows = kernel.countGroups(b, tile.rows);
     int64_t columns = (panels * 8 + tile.columns - 1) / tile.columns;
-    BlockLaunch launch(b, b.mul(blockRows, columns), tile.threads(),
-                       tile.sharedBytes());
+    Value blocks = b.mul(blockRows, columns), stepsOfPart;
+    if (parts) {
+      // Whole groups of columns that share scales.
+      int64_t unit = kernel.groupProduct().stagesOfGroup();
+      Value last = b.index((steps + unit - 1) / unit - 1);
+      stepsOfPart = b.mul(b.div(b.add(last, parts->count), parts->count), unit);
+    }
+    BlockLaunch launch(b, parts ? b.mul(blocks, parts->count) : blocks,
+                       tile.threads(), tile.sharedBytes());
     thread = launch.thread;
 
-    TilePlace at(b, launch.block, blockRows, columns);
+    Value block = launch.block;
+    firstStep = b.index(0);
+    numSteps = b.index(steps);
+    if (parts) {
+      part = b.div(block, blocks);
+      block = b.rem(block, blocks);
+      firstStep = b.mul(part, stepsOfPart);
+      numSteps = b.min(stepsOfPart, b.sub(numSteps, firstStep));
+    }
+    TilePlace at(b, block, blockRows, columns);
     group = kernel.groupAt(b, at.row, tile.rows);
     firstPanel = b.mul(at.column, tile.columns / 8);
     panelInMap =
@@ -160,14 +208,15 @@ private:
 
   void copy(BlockBuilder &b, Value rowMap, Value panelMap) {
     Value rows = acquireMap(b, rowMap), panels = acquireMap(b, panelMap);
-    b.forLoop(b.index(0), b.index(steps), 1, {},
+    b.forLoop(b.index(0), numSteps, 1, {},
               [&](KernelBuilder &k, Value i, ValueRange) {
                 BlockBuilder b(k);
                 Value stage = ring.awaitEmpty(b, i);
                 Value barrier = ring.expect(b, i, tile.stageBytes());
+                Value step = b.add(firstStep, i);
                 copyBox(b, rowsOf(b, stage), rows,
-                        {b.mul(i, tile.depth), group.first}, barrier);
-                copyPanels(b, i, stage, panels, barrier);
+                        {b.mul(step, tile.depth), group.first}, barrier);
+                copyPanels(b, step, stage, panels, barrier);
                 return KernelBuilder::Values();
               });
   }
@@ -248,7 +297,7 @@ private:
     Type type = elementOf(kernel.weight);
     Value sums = zeroSums(b, tile.columns);
     sums = b.forLoop(
-        b.index(0), b.index(steps), 1, sums,
+        b.index(0), numSteps, 1, sums,
         [&](KernelBuilder &k, Value i, ValueRange carried) {
           BlockBuilder b(k);
           Value stage = ring.stageOf(b, i);
@@ -277,15 +326,14 @@ private:
     Value warp = b.rem(b.div(thread, 32), 4);
     Value row = b.add(group.first, b.add(firstRow, b.mul(warp, 16)));
     auto pair = VectorType::get({2}, b.b.getF32Type());
-    kernel.storeSums(b, group, lane, row, firstPanel, tile.columns / 8,
-                     [&](BlockBuilder &b, int64_t n, int64_t half) -> Value {
-                       SmallVector<Value> two;
-                       for (int64_t i = 0; i < 2; ++i)
-                         two.push_back(LLVM::ExtractValueOp::create(
-                             b.b, b.loc, sums, n * 4 + half * 2 + i));
-                       return vector::FromElementsOp::create(b.b, b.loc, pair,
-                                                             two);
-                     });
+    auto pairOf = [&](BlockBuilder &b, int64_t n, int64_t half) -> Value {
+      SmallVector<Value> two;
+      for (int64_t i = 0; i < 2; ++i)
+        two.push_back(LLVM::ExtractValueOp::create(b.b, b.loc, sums,
+                                                   n * 4 + half * 2 + i));
+      return vector::FromElementsOp::create(b.b, b.loc, pair, two);
+    };
+    store(b, lane, row, firstPanel, tile.columns / 8, pairOf);
   }
 
   BlockBuilder b;
@@ -295,8 +343,42 @@ private:
 } // namespace
 
 void LinearKernel::emitWarpgroupTiles(KernelBuilder &k,
-                                      const WarpgroupTile &tile) {
-  WarpgroupTiles(*this, k, tile).emit();
+                                      const WarpgroupTile &tile,
+                                      const DepthParts *parts) {
+  WarpgroupTiles(*this, k, tile, parts).emit();
+}
+
+void LinearKernel::emitSumOfParts(KernelBuilder &k, const DepthParts &parts) {
+  constexpr int64_t threads = 128;
+  OpBuilder::InsertionGuard guard(k.b);
+  BlockBuilder b(k);
+  // Neighbours of a panel, of which none is behind the last channel.
+  int64_t lanes = width() % 4 == 0 ? 4 : 1;
+  int64_t ofRow = width() / lanes;
+  Value total = b.mul(numRows, ofRow);
+  BlockLaunch launch(b, b.ceilDiv(total, threads), threads);
+  Value number = b.add(b.mul(launch.block, threads), launch.thread);
+  b.when(b.less(number, total), [&](BlockBuilder &b) {
+    Value row = b.div(number, ofRow);
+    Value channel = b.mul(b.rem(number, ofRow), lanes);
+    Value place =
+        b.add(b.mul(b.div(channel, 8), 8 * this->parts()), b.rem(channel, 8));
+    KernelBuilder::Values sums(this->parts(), b.splat(0.0, lanes));
+    sums = b.forLoop(
+        b.index(0), parts.count, 1, sums,
+        [&](KernelBuilder &k, Value part, ValueRange before) {
+          BlockBuilder b(k);
+          Value from = b.add(b.mul(part, numRows), row);
+          KernelBuilder::Values next;
+          for (auto [i, sum] : llvm::enumerate(before))
+            next.push_back(arith::AddFOp::create(
+                b.b, b.loc, sum,
+                b.loadAt(parts.sums, {from, b.add(place, b.index(8 * i))},
+                         lanes, 4 * lanes)));
+          return next;
+        });
+    finish(b, Value(), sums[0], gated ? sums[1] : Value(), row, channel);
+  });
 }
 
 } // namespace attune

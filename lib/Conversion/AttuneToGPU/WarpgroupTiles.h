@@ -20,8 +20,9 @@ constexpr int64_t kGroup = 128, kRowsOfGroup = 64;
 /// The tile of one block, and the ring through which its operands come: one
 /// warpgroup fills it for those that multiply.
 struct TileOfBlock {
-  TileOfBlock(LinearKernel &kernel, const WarpgroupTile &tile)
-      : kernel(kernel), tile(tile) {}
+  TileOfBlock(LinearKernel &kernel, const WarpgroupTile &tile,
+              const DepthParts *parts)
+      : kernel(kernel), tile(tile), parts(parts) {}
 
   mlir::Value at(BlockBuilder &b, int64_t offset, mlir::Value number,
                  int64_t bytes) const {
@@ -34,9 +35,18 @@ struct TileOfBlock {
     return at(b, tile.stages * tile.rowBytes(), stage, tile.panelBytes());
   }
 
+  /// LinearKernel::storeSums, or where the sums of parts are.
+  void store(
+      BlockBuilder &b, mlir::Value lane, mlir::Value row, mlir::Value panel,
+      int64_t panels,
+      llvm::function_ref<mlir::Value(BlockBuilder &, int64_t, int64_t)> pairOf);
+
   LinearKernel &kernel;
   const WarpgroupTile &tile;
+  const DepthParts *parts; ///< null: the result is stored
+  mlir::Value part;
   int64_t depth = 0, steps = 0;
+  mlir::Value firstStep, numSteps; ///< those of this block
   LinearKernel::Group group;
   mlir::Value thread, firstPanel, shared;
   StageRing ring;

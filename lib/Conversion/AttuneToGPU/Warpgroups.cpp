@@ -12,6 +12,7 @@
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 
@@ -175,8 +176,12 @@ LLVM::LLVMStructType sumsOf(BlockBuilder &b, int64_t columns) {
       b.b.getContext(), SmallVector<Type>(columns / 2, b.b.getF32Type()));
 }
 
+Value unsetSums(BlockBuilder &b, int64_t columns) {
+  return LLVM::PoisonOp::create(b.b, b.loc, sumsOf(b, columns));
+}
+
 Value zeroSums(BlockBuilder &b, int64_t columns) {
-  Value sums = LLVM::PoisonOp::create(b.b, b.loc, sumsOf(b, columns));
+  Value sums = unsetSums(b, columns);
   for (int64_t i = 0; i < columns / 2; ++i)
     sums = LLVM::InsertValueOp::create(b.b, b.loc, sums, b.f32(0.0), i);
   return sums;
@@ -221,7 +226,7 @@ static Value updateSums(BlockBuilder &b, Value sums, ValueRange others,
 }
 
 Value multiplyHeld(BlockBuilder &b, Value sums, ArrayRef<Value> a, Value panel,
-                   Type element, bool transpose) {
+                   Type element, Value add, bool transpose) {
   // nvvm.wgmma.mma_async knows no A in registers.
   size_t count = countOf(sums);
   auto names = [](size_t first, size_t count) {
@@ -233,12 +238,23 @@ Value multiplyHeld(BlockBuilder &b, Value sums, ArrayRef<Value> a, Value panel,
   std::string type = element.isBF16() ? "bf16" : "f16";
   SmallVector<Value> others(a);
   others.push_back(panel);
-  return updateSums(b, sums, others, "r,r,r,r,l",
-                    "wgmma.mma_async.sync.aligned.m64n" +
-                        std::to_string(2 * count) + "k16.f32." + type + "." +
-                        type + " " + names(0, count) + ", " + names(count, 4) +
-                        ", $" + std::to_string(count + 4) + ", 1, 1, 1, " +
-                        (transpose ? "1;" : "0;"));
+  std::string before, predicate, kinds = "r,r,r,r,l";
+  if (auto known = getConstantIntValue(add)) {
+    predicate = *known ? "1" : "0";
+  } else {
+    predicate = "add";
+    before = ".reg .pred add;\nsetp.ne.b32 add, $" + std::to_string(count + 5) +
+             ", 0;\n";
+    kinds += ",r";
+    others.push_back(add);
+  }
+  std::string text = before + "wgmma.mma_async.sync.aligned.m64n" +
+                     std::to_string(2 * count) + "k16.f32." + type + "." +
+                     type + " " + names(0, count) + ", " + names(count, 4) +
+                     ", $" + std::to_string(count + 4) + ", " + predicate +
+                     ", 1, 1, " + (transpose ? "1;" : "0;");
+  return updateSums(b, sums, others, kinds,
+                    before.empty() ? text : "{\n" + text + "\n}");
 }
 
 Value fenceSums(BlockBuilder &b, Value sums) {

@@ -102,16 +102,19 @@ mlir::Value descriptor(BlockBuilder &b, mlir::Value address, uint64_t rest);
 /// 4 n + 2 half + i is that of mma.sync's fragment of columns 8 n to 8 n + 7.
 mlir::LLVM::LLVMStructType sumsOf(BlockBuilder &b, int64_t columns);
 mlir::Value zeroSums(BlockBuilder &b, int64_t columns);
+/// Sums that a first product will be, which adds to nothing.
+mlir::Value unsetSums(BlockBuilder &b, int64_t columns);
 
 /// sums + a b, or the product alone, of matrices of 16 bits in shared memory.
 /// Rows of A run along the depth, and so do columns of B unless `transpose`.
 mlir::Value multiplyShared(BlockBuilder &b, mlir::Value sums, mlir::Value a,
                            mlir::Value panel, mlir::Type type, bool add,
                            bool transpose);
-/// The same of pairs of A in four registers.
+/// The same of pairs of A in four registers. `add` is an i32: not 0, or 0 for
+/// the product alone.
 mlir::Value multiplyHeld(BlockBuilder &b, mlir::Value sums,
                          mlir::ArrayRef<mlir::Value> a, mlir::Value panel,
-                         mlir::Type type, bool transpose);
+                         mlir::Type type, mlir::Value add, bool transpose);
 /// Orders writes to these sums before the products that use them: moving them
 /// to other registers in between would break the order.
 mlir::Value fenceSums(BlockBuilder &b, mlir::Value sums);

@@ -19,8 +19,7 @@ const OptionSpecs &BenchOptions::specs() {
        "size to run with, such as seq=512; may be repeated (default: batch=1, "
        "others 512, or the model's context if that is less)"},
       {"runs", "N", "runs of which the median is taken (default: 5)"},
-      {"tokens", "N",
-       "tokens that follow the prompt of each run (default: 4)"},
+      {"tokens", "N", "tokens that follow the prompt of each run (default: 4)"},
       {"format", "table|json", "how to print (default: table)"},
       {"adapter", "NAME", "compute with this adapter of the model"},
   };

@@ -100,7 +100,7 @@ func.func @wider(%x: memref<8192x64xf32>, %w: memref<1024x64x8xbf16>, %d: memref
 // CHECK:               nvvm.mbarrier.arrive.expect_tx
 // CHECK-COUNT-1:       nvvm.cp.async.bulk.tensor.shared.cluster.global
 // CHECK-COUNT-8:       nvvm.cp.async.shared.global
-// CHECK:               nvvm.cp.async.wait.group 4
+// CHECK:               nvvm.cp.async.wait.group 2
 // CHECK:               nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
 // CHECK:               nvvm.mbarrier.arrive
 // CHECK:           } else {
@@ -130,5 +130,32 @@ func.func @few_each(%x: memref<2048x4096xbf16>, %w: memref<128x256x4096x8xbf16>,
 // CHECK:           nvvm.wgmma.mma_async
 func.func @batches(%x: memref<32x1000x512xbf16>, %w: memref<16x16x512x8xbf16>, %d: memref<32x1000x128xbf16>) {
   attune.grouped_linear_into %x, %w into %d : memref<32x1000x512xbf16>, memref<16x16x512x8xbf16>, memref<32x1000x128xbf16>
+  return
+}
+
+// -----
+
+// So few tiles that up to 128 rows split the depth into eight parts, 256 into
+// four: their sums are had where no choice is made yet. Rows up to 512 take
+// narrow tiles and more take wider ones.
+// CHECK-LABEL: func.func @split(
+// CHECK:         %[[COUNT:.+]] = arith.select %{{.+}}, %c8{{.*}}, %{{.+}} : index
+// CHECK:         %[[SUMS:.+]] = memref.alloc(%{{.+}}) : memref<?x2048xf32>
+// CHECK:         scf.if
+// CHECK-NOT:     nvvm.mma.sync
+// CHECK:         arith.divui %{{.+}}, %[[COUNT]]
+// CHECK:         gpu.launch {{.+}} threads({{.+}}) in (%{{.+}} = %c384{{.*}}, {{.+}})
+// CHECK:           nvvm.wgmma.mma_async {{.+}}m = 64, n = 128, k = 16
+// CHECK:           vector.store %{{.+}}, %[[SUMS]][{{.+}}] {alignment = 8 : i64} : memref<?x2048xf32>, vector<2xf32>
+// CHECK:         gpu.launch {{.+}} threads({{.+}}) in (%{{.+}} = %c128{{.*}}, {{.+}})
+// CHECK:           scf.for {{.+}} to %[[COUNT]]
+// CHECK:             vector.load %[[SUMS]][{{.+}}] {alignment = 16 : i64} : memref<?x2048xf32>, vector<4xf32>
+// CHECK:           vector.store %{{.+}}, %arg2
+// CHECK:         nvvm.wgmma.mma_async {{.+}}m = 64, n = 64, k = 16
+// CHECK:         vector.store %{{.+}}, %arg2
+// CHECK:         nvvm.wgmma.mma_async {{.+}}m = 64, n = 128, k = 16
+// CHECK:         nvvm.wgmma.mma_async {{.+}}m = 64, n = 256, k = 16
+func.func @split(%x: memref<?x2048xbf16>, %w: memref<256x2048x8xbf16>, %d: memref<?x2048xbf16>) {
+  attune.linear_into %x, %w into %d residual : memref<?x2048xbf16>, memref<256x2048x8xbf16>, memref<?x2048xbf16>
   return
 }

@@ -441,7 +441,8 @@ uint64_t startingAt(uint64_t descriptor, int64_t address) {
 // Rows of 128 bytes in boxes swizzled by tensor maps, or by threads that copy
 // or store chunks; panels as they are, [depth][8], which run across.
 TEST(WarpgroupProducts, DescriptorsOfTilesFindEachElement) {
-  for (const WarpgroupTile &tile : {kGroupTile, kWideGroupTile})
+  for (const WarpgroupTile &tile :
+       {kNarrowGroupTile, kGroupTile, kWideGroupTile})
     for (int64_t step = 0; step < tile.depth / 16; ++step)
       for (int64_t k = 0; k < 16; ++k) {
         int64_t depth = 16 * step + k;

@@ -131,7 +131,9 @@ TEST(Warpgroups, Swizzle) {
 }
 
 TEST(Warpgroups, TilesFit) {
-  for (const WarpgroupTile &tile : {kGroupTile, kWideGroupTile}) {
+  for (const WarpgroupTile &tile :
+       {kNarrowGroupTile, kGroupTile, kWideGroupTile, groupTileOf(4),
+        groupTileOf(8), fewRowsTileOf(4), fewRowsTileOf(8)}) {
     // What sm_90 gives one block, and a box's most elements.
     EXPECT_LE(tile.sharedBytes(), 227 << 10);
     EXPECT_LE(tile.depth * 2, 256);
@@ -203,4 +205,80 @@ TEST(ProductTiles, LargeOnesForManyRows) {
   EXPECT_GT(rowsForLargeTiles(768, 108), 512);
   EXPECT_EQ(countMultiprocessors("sm_90a"), 132);
   EXPECT_EQ(countMultiprocessors("sm_89"), 128);
+}
+
+//===----------------------------------------------------------------------===//
+// Plans of warpgroups
+//===----------------------------------------------------------------------===//
+
+static GroupPlan planFor(int64_t rows, const GroupProduct &product) {
+  std::vector<PlannedRows> plans = planGroups(product, 132, true);
+  for (const PlannedRows &some : plans)
+    if (rows <= some.rows)
+      return some.plan;
+  return plans.back().plan;
+}
+
+TEST(GroupPlans, CostByHand) {
+  const GroupProduct square = {2048, 2048};
+  // 512 rows: 64 blocks that have 32 steps of 640 cycles, since shared memory
+  // takes longer (16 KB and 16 KB copied, 48 KB read) than the tensor cores'
+  // 512.
+  EXPECT_EQ(costOfGroups({128}, 512, square, 132), 1500 + 32 * 640 + 1024);
+  // Twice as many that have 16 steps, and a kernel that reads all sums.
+  EXPECT_EQ(costOfGroups({128, 2}, 512, square, 132),
+            1500 + 16 * 640 + 2048 + 2500 + 512 * 2048 * 8 / (32 * 132));
+  EXPECT_EQ(costOfGroups({64}, 512, square, 132), 1500 + 32 * 448 + 512);
+  // Wide tiles are bound by the tensor cores: 1024 cycles of a step.
+  EXPECT_EQ(costOfGroups({256}, 8192, {8192, 8192}, 132),
+            16 * (1500 + 128 * 1024 + 2048));
+  // What comes from memory takes its time, however many blocks there are.
+  EXPECT_EQ(costOfGroups({256}, 64, {1 << 20, 1 << 13}, 132) / 1000,
+            (int64_t(2) << 33) / (20 * 132) / 1000);
+  // Numbers in few bits are bound by instructions: of 8 bits 223, and of 64 and
+  // 10 a half.
+  EXPECT_EQ(costOfGroups({128}, 128, {2048, 2048, 8, 128}, 132),
+            1500 + 32 * 2 * (223 + 74 / 2) + 1024);
+  EXPECT_EQ(costOfGroups({128, 1, 32}, 32, {2048, 2048, 4, 128}, 132),
+            1500 + 32 * 2 * (176 + 26 / 2) + 256);
+}
+
+TEST(GroupPlans, FewTilesShareTheDepth) {
+  // Llama of 1.1 billion weights: what attention gives, and down.
+  const GroupProduct out = {2048, 2048}, down = {2048, 5632};
+  EXPECT_EQ(planFor(64, out), (GroupPlan{128, 8}));
+  EXPECT_EQ(planFor(128, out), (GroupPlan{128, 8}));
+  EXPECT_EQ(planFor(256, out), (GroupPlan{128, 4}));
+  EXPECT_EQ(planFor(512, out), (GroupPlan{64, 1}));
+  EXPECT_EQ(planFor(512, down), (GroupPlan{128, 2}));
+  EXPECT_EQ(planFor(1 << 20, out).parts, 1);
+  // Many tiles do not.
+  EXPECT_EQ(planFor(512, {32000, 2048}), (GroupPlan{256, 1}));
+  EXPECT_EQ(planFor(8192, {8192, 8192}), (GroupPlan{256, 1}));
+  // In few bits few rows have small tiles.
+  EXPECT_EQ(planFor(16, {2048, 2048, 4, 128}), (GroupPlan{128, 8, 32}));
+  EXPECT_EQ(planFor(1024, {2048, 2048, 4, 128}), (GroupPlan{128, 1, 128}));
+}
+
+TEST(GroupPlans, NoPartIsEmpty) {
+  for (int64_t bits : {4, 8, 16})
+    for (int64_t group : {32, 64, 128, 192, 1 << 20})
+      for (int64_t depth : {72, 520, 768, 2056, 5632, 14336})
+        for (int64_t columns : {96, 768, 2048, 11264}) {
+          const GroupProduct product = {columns, depth, bits, group};
+          int64_t before = 0, unit = product.stagesOfGroup();
+          EXPECT_TRUE(bits < 16 || unit == 1);
+          int64_t steps = (depth + 63) / 64, units = (steps + unit - 1) / unit;
+          for (const PlannedRows &some : planGroups(product, 132, true)) {
+            EXPECT_GT(some.rows, before);
+            before = some.rows;
+            int64_t parts = some.plan.parts;
+            ASSERT_GE(parts, 1);
+            ASSERT_LE(parts, kMostDepthParts);
+            int64_t each = (units + parts - 1) / parts;
+            EXPECT_LT(each * (parts - 1), units);
+          }
+          for (const PlannedRows &some : planGroups(product, 132, false))
+            EXPECT_EQ(some.plan.parts, 1);
+        }
 }
