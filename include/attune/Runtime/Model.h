@@ -99,6 +99,14 @@ void attune_rt_launch(int64_t kernel, int64_t grid_x, int64_t grid_y,
                       int64_t grid_z, int64_t block_x, int64_t block_y,
                       int64_t block_z, int64_t shared_bytes,
                       const uint64_t *words, int64_t num_words);
+/* The next launch may be an instruction of a persistent kernel, whose blocks
+ * have so many threads: what the launched kernel is there, and the most of its
+ * blocks that one of those has room for. */
+void attune_rt_instruction(int64_t kernel, int64_t threads, int64_t number,
+                           int64_t at_once);
+/* It reads so much memory of the device from an address on, or, if `writes` is
+ * not zero, writes it and may read it. */
+void attune_rt_access(int64_t address, int64_t bytes, int64_t writes);
 /* Where the device has the map of a matrix of `rows` rows, `stride` bytes
  * apart: what copies of boxes of it need. Elements have 2 or 8 bytes;
  * `swizzled` rows of a box have 128. With `heads` there are as many such

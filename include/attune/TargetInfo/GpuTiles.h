@@ -125,6 +125,8 @@ int64_t blocksAtOnce(int64_t panels, int64_t threads, int64_t rows,
                      int64_t multiprocessors);
 /// An attribute of a barrier that carries this number for its kernel.
 constexpr char kBlocksAtOnce[] = "attune.blocks_at_once";
+/// The same of the number of rows.
+constexpr char kRowsOfPanel[] = "attune.rows_of_panel";
 
 /// Most rows of an entry in the list of experts' work: the rows of a large
 /// tile. Lower tiles share it.

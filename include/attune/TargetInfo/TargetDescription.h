@@ -75,6 +75,8 @@ struct TargetDescription {
   std::string gpu;
   /// Tensor cores may round numbers of f32 to tf32.
   bool tf32 = false;
+  /// A decoder's step is also made as one kernel.
+  bool persistentKernel = false;
   /// Features that the CPU must have for any code made for it, as Linux calls
   /// them (/proc/cpuinfo). Tiles are not among them: few models take them.
   std::vector<std::string> needs;

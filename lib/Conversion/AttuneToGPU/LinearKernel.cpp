@@ -491,10 +491,12 @@ void FewRowsOfPanel::addWarps(BlockBuilder &b, ValueRange total, Value shared) {
                 {b.mul(b.add(b.mul(warp, sums), b.index(i)), lanes)}, 16);
   });
   auto barrier = gpu::BarrierOp::create(b.b, b.loc);
-  if (!kernel.tasks)
+  if (!kernel.tasks) {
     barrier->setAttr(kBlocksAtOnce, b.b.getI64IntegerAttr(blocksAtOnce(
                                         kernel.panels(), threads, rows,
                                         kernel.multiprocessors)));
+    barrier->setAttr(kRowsOfPanel, b.b.getI64IntegerAttr(rows));
+  }
   b.when(b.less(thread, b.index(rows * lanes)), [&](BlockBuilder &b) {
     Value r = b.div(thread, lanes), n = b.rem(thread, lanes);
     Value row = b.add(group.first, r);

@@ -564,6 +564,10 @@ static ArrayRef<Flag> ownFlags() {
       {"gpu", "GPU", compiling, applyText<&Options::gpu>,
        "With --target=cuda: sm_80 (default), sm_90a, sm_100 and the like; one "
        "without a letter runs on later GPUs, too"},
+      {"persistent-kernel", "", compile,
+       applySwitch<&Options::persistentKernel>,
+       "With --target=cuda: a decoder's step as one kernel, whose blocks go "
+       "through it together, in place of a graph of many"},
       {"cpu", "CPU", compiling, applyText<&Options::cpu>,
        "native (default), x86-64-v3, x86-64-v4 or any name LLVM knows; multi "
        "(code for several x86-64 CPUs, chosen at start); with --target=cuda "

@@ -244,6 +244,10 @@ static bool pickMachine(Options &options, std::string &problem) {
     problem = "--gpu needs --target=" + join(owners, " or ");
     return false;
   }
+  if (gpus.empty() && options.persistentKernel) {
+    problem = "--persistent-kernel needs --target=cuda";
+    return false;
+  }
   if (!gpus.empty()) {
     if (options.gpu.empty())
       options.gpu = gpus.front();
@@ -280,6 +284,7 @@ static bool pickMachine(Options &options, std::string &problem) {
     if (!multipliesBf16(options))
       options.machine.bf16Pairs = false;
     options.machine.tf32 = options.tf32;
+    options.machine.persistentKernel = options.persistentKernel;
     if (!options.tf32 || options.machine.hasTensorCores())
       return checkArchitecture(options, problem);
     problem = "--dtype=tf32 needs --target=cuda: only the tensor cores of a "

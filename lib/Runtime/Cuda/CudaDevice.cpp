@@ -15,6 +15,7 @@
 #include <cstring>
 #include <iterator>
 #include <sched.h>
+#include <utility>
 
 namespace attune::runtime {
 
@@ -23,7 +24,8 @@ namespace {
 thread_local CudaDevice *current = nullptr;
 
 // Numbers of the driver's interface.
-constexpr int attributeMajor = 75, attributeMinor = 76;
+constexpr int attributeMajor = 75, attributeMinor = 76,
+              attributeMultiprocessors = 16, attributeCooperative = 95;
 constexpr int jitErrorLog = 5, jitErrorLogBytes = 6;
 constexpr int functionSharedBytes = 8;
 constexpr uint64_t defaultSharedBytes = 48 << 10;
@@ -189,6 +191,11 @@ bool CudaDevice::loadCode(const attune_device_code &code, Error &error) {
   // The compiler makes them wait for each other on such chips.
   if (numberOf(code.chip) >= 90)
     graphs.letOverlap();
+  int count = 0, together = 0;
+  driver.deviceGetAttribute(&count, attributeMultiprocessors, ordinal);
+  driver.deviceGetAttribute(&together, attributeCooperative, ordinal);
+  if (driver.launchCooperative && together && count > 0)
+    graphs.letPersist(static_cast<unsigned>(count));
   return true;
 }
 
@@ -504,7 +511,7 @@ void CudaDevice::prepareNext(attune_entry_fn function, const EntryInfo &entry,
   preparing = true;
   if (setjmp(home) == 0 && copyArguments(entry, next.data(), problem)) {
     function(arguments.data());
-    if (graphs.prepare(work))
+    if (graphs.prepare(work, stream))
       prepared = keyOf(function, entry, next.data());
   }
   // It was a guess: whatever went wrong will go wrong in time.
@@ -528,6 +535,7 @@ bool CudaDevice::run(attune_entry_fn function, const EntryInfo &entry,
   current = this;
   problem = Error();
   work.clear();
+  instruction = CudaInstruction();
   graphs.begin(&entry);
   stagedUse = 0;
   bool ready = !prepared.empty() && prepared == keyOf(function, entry, args);
@@ -570,10 +578,11 @@ bool CudaDevice::run(attune_entry_fn function, const EntryInfo &entry,
 
 void CudaDevice::launch(int64_t kernel, const unsigned (&sizes)[6],
                         uint64_t shared, const uint64_t *words, int64_t count) {
+  CudaInstruction here = std::exchange(instruction, CudaInstruction());
   // Nothing to do for a tensor without elements.
   for (unsigned size : sizes)
     if (size == 0)
-      return;
+      return work.dropAccesses();
   if (shared > defaultSharedBytes &&
       failed(driver.functionSetAttribute(kernels[kernel], functionSharedBytes,
                                          static_cast<int>(shared)),
@@ -581,7 +590,19 @@ void CudaDevice::launch(int64_t kernel, const unsigned (&sizes)[6],
     problem.message += std::string(" in ") + code->kernels[kernel];
     leave();
   }
-  work.add(kernel, sizes, static_cast<unsigned>(shared), words, count);
+  work.add(kernel, sizes, static_cast<unsigned>(shared), words, count, here);
+}
+
+void CudaDevice::access(uint64_t address, uint64_t bytes, bool writes) {
+  // Nobody writes weights.
+  auto start = reinterpret_cast<uint64_t>(weights);
+  auto of =
+      std::find_if(allocated.begin(), allocated.end(),
+                   [&](const Allocation &one) { return one.base == start; });
+  bool ofWeights = of != allocated.end() && address - start < of->bytes;
+  if (static_cast<int64_t>(bytes) <= 0 || (ofWeights && !writes))
+    return;
+  work.accesses.push_back({address, address + bytes, writes});
 }
 
 void CudaDevice::exchange(CudaLaunches::Exchange kind, int64_t from, int64_t to,
@@ -697,6 +718,16 @@ void attune_rt_launch(int64_t kernel, int64_t gridX, int64_t gridY,
       static_cast<unsigned>(gridZ),  static_cast<unsigned>(blockX),
       static_cast<unsigned>(blockY), static_cast<unsigned>(blockZ)};
   current->launch(kernel, sizes, static_cast<uint64_t>(shared), words, count);
+}
+
+void attune_rt_instruction(int64_t kernel, int64_t threads, int64_t number,
+                           int64_t atOnce) {
+  current->nameInstruction({kernel, threads, number, atOnce});
+}
+
+void attune_rt_access(int64_t address, int64_t bytes, int64_t writes) {
+  current->access(static_cast<uint64_t>(address), static_cast<uint64_t>(bytes),
+                  writes != 0);
 }
 
 int64_t attune_rt_tensor_map(int64_t address, int64_t elementBytes,

@@ -79,6 +79,9 @@ public:
               const uint64_t *words, int64_t count);
   void exchange(CudaLaunches::Exchange kind, int64_t from, int64_t to,
                 int64_t count);
+  /// What the next launch is in a persistent kernel, and what it touches.
+  void nameInstruction(const CudaInstruction &next) { instruction = next; }
+  void access(uint64_t address, uint64_t bytes, bool writes);
   uint64_t read(const void *address, int64_t bytes);
   /// The device's address of a map of a matrix.
   void *tensorMap(const TensorMapKey &key);
@@ -143,6 +146,7 @@ private:
   std::vector<std::vector<int64_t>> words; ///< descriptors on the device
   std::vector<void *> arguments;
   CudaLaunches work;
+  CudaInstruction instruction;   ///< of the next launch
   bool preparing = false;        ///< for the next one: nothing is started
   std::vector<int64_t> prepared; ///< the key of the call that is, or empty
 

@@ -49,6 +49,10 @@ void CudaDriver::loadOptional(void *library) {
       streamEndCapture && streamGetCaptureInfo
           ? dlsym(library, "cuStreamBeginCapture_v2")
           : nullptr;
+  *reinterpret_cast<void **>(&occupancy) =
+      dlsym(library, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  *reinterpret_cast<void **>(&launchCooperative) =
+      occupancy ? dlsym(library, "cuLaunchCooperativeKernel") : nullptr;
   *reinterpret_cast<void **>(&hostAlloc) = dlsym(library, "cuMemHostAlloc");
   *reinterpret_cast<void **>(&hostFree) = dlsym(library, "cuMemFreeHost");
   *reinterpret_cast<void **>(&graphAddDependencies) =

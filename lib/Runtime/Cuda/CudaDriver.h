@@ -135,6 +135,14 @@ struct CudaDriver {
   CudaResult (*launchKernelEx)(const CudaLaunchConfig *config,
                                CudaHandle function, void **params,
                                void **extra);
+  // Kernels whose blocks all run at once; null if either is missing.
+  CudaResult (*launchCooperative)(CudaHandle function, unsigned gridX,
+                                  unsigned gridY, unsigned gridZ,
+                                  unsigned blockX, unsigned blockY,
+                                  unsigned blockZ, unsigned shared,
+                                  CudaHandle stream, void **params);
+  CudaResult (*occupancy)(int *blocks, CudaHandle function, int threads,
+                          size_t shared);
   // Memory of the host that copies need not pass through another; may be null.
   CudaResult (*hostAlloc)(void **memory, size_t bytes, unsigned flags);
   CudaResult (*hostFree)(void *memory);

@@ -19,13 +19,18 @@ static constexpr size_t kLeastNodes = 4;
 
 void CudaLaunches::add(int64_t kernel, const unsigned (&sizes)[6],
                        unsigned shared, const uint64_t *arguments,
-                       int64_t count) {
+                       int64_t count, const CudaInstruction &instruction) {
   Launch launch = {};
   launch.kernel = kernel;
   std::memcpy(launch.sizes, sizes, sizeof(sizes));
   launch.shared = shared;
   launch.firstWord = words.size();
   launch.numWords = static_cast<size_t>(count);
+  launch.instruction = instruction;
+  if (!launches.empty())
+    launch.firstAccess =
+        launches.back().firstAccess + launches.back().numAccesses;
+  launch.numAccesses = accesses.size() - launch.firstAccess;
   launches.push_back(launch);
   words.insert(words.end(), arguments, arguments + count);
 }
@@ -37,10 +42,17 @@ void CudaLaunches::exchange(Exchange kind, uint64_t from, uint64_t to,
   ++numExchanges;
 }
 
+void CudaLaunches::dropAccesses() {
+  accesses.resize(launches.empty() ? 0
+                                   : launches.back().firstAccess +
+                                         launches.back().numAccesses);
+}
+
 void CudaLaunches::clear() {
   numExchanges = 0;
   launches.clear();
   words.clear();
+  accesses.clear();
 }
 
 /// The same kernel has the same number of words, so both lie at the same place.
@@ -152,6 +164,9 @@ CudaResult CudaGraphs::start(const CudaLaunches &work, CudaHandle stream,
   if (!worth)
     return startEach(work, stream, failed);
   Section &here = section();
+  if (persistent.takes(work) && rewrite(here, work, stream))
+    return persistent.start(here.program, stream);
+  persistent.destroy(here.program);
   bool again = sameKernels(here.last, work);
   bool made =
       again && (here.executable ? update(here, work) : build(here, work));
@@ -212,16 +227,18 @@ bool CudaGraphs::hasGraph(const void *entry) const {
   for (const Section &section : sections)
     if (section.entry == entry) {
       ++sectionsOfEntry;
-      made |= section.executable != nullptr;
+      made |= section.isReady();
     }
   return usable && made && sectionsOfEntry == 1;
 }
 
-bool CudaGraphs::prepare(const CudaLaunches &work) {
+bool CudaGraphs::prepare(const CudaLaunches &work, CudaHandle stream) {
   for (Section &section : sections) {
     if (section.entry != entry || !sameKernels(section.last, work))
       continue;
-    if (update(section, work)) {
+    if (section.program.size
+            ? persistent.takes(work) && rewrite(section, work, stream)
+            : update(section, work)) {
       section.last = work;
       return true;
     }
@@ -231,7 +248,19 @@ bool CudaGraphs::prepare(const CudaLaunches &work) {
 }
 
 CudaResult CudaGraphs::startPrepared(CudaHandle stream) {
-  return driver.graphLaunch(section().executable, stream);
+  Section &here = section();
+  return here.program.size ? persistent.start(here.program, stream)
+                           : driver.graphLaunch(here.executable, stream);
+}
+
+bool CudaGraphs::rewrite(Section &section, const CudaLaunches &work,
+                         CudaHandle stream) {
+  if (!persistent.write(section.program, work, stream)) {
+    persistent.destroy(section.program);
+    return false;
+  }
+  section.last = work;
+  return true;
 }
 
 /// The nodes form a chain: a stream would have run them one after the other.
@@ -302,6 +331,7 @@ void CudaGraphs::destroy(Section &section) {
     driver.graphDestroy(section.graph);
   section.graph = section.executable = nullptr;
   section.nodes.clear();
+  persistent.destroy(section.program);
 }
 
 } // namespace attune::runtime

@@ -15,6 +15,8 @@
 // A kernel may start while the one before still runs, and waits inside: what a
 // launch costs on the device is hidden then, and weights are fetched early.
 //
+// Of launches that a persistent kernel has the code of, that one is started.
+//
 // A driver without graphs, or one that fails to make one, gets the launches one
 // by one.
 //
@@ -29,12 +31,20 @@
 #define ATTUNE_LIB_RUNTIME_CUDA_CUDAGRAPH_H
 
 #include "CudaDriver.h"
+#include "CudaPersistent.h"
 
 #include <vector>
 
 namespace attune::runtime {
 
 class Nccl;
+
+/// What a launch is in a persistent kernel: the number of that one, the threads
+/// of its blocks, and as in StepLaunch.
+struct CudaInstruction {
+  int64_t kernel = -1; ///< it is none
+  int64_t threads, number, atOnce;
+};
 
 /// Launches in their order, each with the words of its arguments.
 struct CudaLaunches {
@@ -47,13 +57,20 @@ struct CudaLaunches {
     unsigned sizes[6];
     unsigned shared;
     size_t firstWord, numWords;
+    CudaInstruction instruction;
+    size_t firstAccess, numAccesses;
   };
   std::vector<Launch> launches;
   std::vector<uint64_t> words;
+  std::vector<CudaAccess> accesses;
 
+  /// With the accesses that were added since the last launch.
   void add(int64_t kernel, const unsigned (&sizes)[6], unsigned shared,
-           const uint64_t *arguments, int64_t count);
+           const uint64_t *arguments, int64_t count,
+           const CudaInstruction &instruction = {});
   void exchange(Exchange kind, uint64_t from, uint64_t to, uint64_t count);
+  /// Of a launch that there is nothing to do for.
+  void dropAccesses();
   bool exchanges() const { return numExchanges > 0; }
   void clear();
 
@@ -64,10 +81,15 @@ private:
 class CudaGraphs {
 public:
   CudaGraphs(const CudaDriver &driver, const std::vector<CudaHandle> &kernels)
-      : driver(driver), kernels(kernels) {}
+      : driver(driver), kernels(kernels), persistent(driver, kernels) {}
   /// Kernels wait themselves for the one before (griddepcontrol), and may start
   /// early where the driver knows that.
   void letOverlap() { overlap = true; }
+  /// Blocks of so many multiprocessors may start together, if kernels are made
+  /// for that.
+  void letPersist(unsigned multiprocessors) {
+    persistent.allow(multiprocessors);
+  }
   /// Launches may be exchanges from now on.
   void join(Nccl *others) { ranks = others; }
   /// While the driver still has its context.
@@ -83,7 +105,7 @@ public:
   /// The entry's next call will probably start `work`: its graph is told so
   /// while the device is busy with this call, of which that changes nothing.
   /// False if it cannot be told.
-  bool prepare(const CudaLaunches &work);
+  bool prepare(const CudaLaunches &work, CudaHandle stream);
   /// Whether ranks may start what they have prepared. Where another one has
   /// not, the next call is start().
   bool agreeOnPrepared();
@@ -98,6 +120,8 @@ private:
     CudaLaunches last;
     CudaHandle graph = nullptr, executable = nullptr;
     std::vector<CudaHandle> nodes;
+    CudaProgram program; ///< instead of a graph, if it has a size
+    bool isReady() const { return executable || program.size; }
   };
   Section &section();
   /// What a rank has to offer before a start with exchanges.
@@ -107,6 +131,7 @@ private:
   bool capture(Section &section, const CudaLaunches &work, CudaHandle stream);
   bool build(Section &section, const CudaLaunches &work);
   bool update(Section &section, const CudaLaunches &work);
+  bool rewrite(Section &section, const CudaLaunches &work, CudaHandle stream);
   void destroy(Section &section);
   CudaKernelNode describe(const CudaLaunches &work, size_t i);
   CudaResult launch(const CudaKernelNode &node, CudaHandle stream, bool early);
@@ -118,6 +143,7 @@ private:
 
   const CudaDriver &driver;
   const std::vector<CudaHandle> &kernels;
+  CudaPersistent persistent;
   std::vector<Section> sections;
   const void *entry = nullptr;
   unsigned number = 0; ///< of the next section

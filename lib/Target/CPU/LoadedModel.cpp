@@ -54,6 +54,8 @@ llvm::Expected<LoadedModel> LoadedModel::load(llvm::ArrayRef<char> object) {
   add("attune_rt_rank_of_positions", &attune_rt_rank_of_positions);
   add("attune_rt_all_merge", &attune_rt_all_merge);
   add("attune_rt_launch", &attune_rt_launch);
+  add("attune_rt_instruction", &attune_rt_instruction);
+  add("attune_rt_access", &attune_rt_access);
   add("attune_rt_tensor_map", &attune_rt_tensor_map);
   add("attune_rt_device_read", &attune_rt_device_read);
   add("attune_rt_device_push", &attune_rt_device_push);

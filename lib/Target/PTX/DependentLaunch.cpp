@@ -26,7 +26,8 @@ struct DependentLaunch final : impl::DependentLaunchBase<DependentLaunch> {
   using Base::Base;
   void runOnOperation() override {
     for (auto kernel : getOperation().getOps<gpu::GPUFuncOp>()) {
-      if (!kernel.isKernel())
+      // A step's kernel waits for its own parts.
+      if (!kernel.isKernel() || kernel.getName() == kPersistentName)
         continue;
       NVVM::GriddepcontrolOp wait;
       kernel.walk([&](NVVM::GriddepcontrolOp op) { wait = op; });

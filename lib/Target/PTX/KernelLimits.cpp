@@ -44,9 +44,11 @@ struct KernelLimits final : impl::KernelLimitsBase<KernelLimits> {
           blocks = wanted.getInt();
           op->removeAttr(kBlocksAtOnce);
         }
+        op->removeAttr(kRowsOfPanel);
       });
-      func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                    b.getI32IntegerAttr(int32_t(blocks)));
+      StringRef atLeast = NVVM::NVVMDialect::getMinctasmAttrName();
+      if (!func->hasAttr(atLeast))
+        func->setAttr(atLeast, b.getI32IntegerAttr(int32_t(blocks)));
     }
   }
 

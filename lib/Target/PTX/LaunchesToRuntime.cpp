@@ -111,8 +111,28 @@ struct LaunchesToRuntime final
     auto function =
         LLVM::lookupOrCreateFn(b, getOperation(), "attune_rt_launch", types,
                                LLVM::LLVMVoidType::get(context));
+    nameInstruction(b, launch);
     LLVM::CallOp::create(b, loc, *function, arguments);
     launch.erase();
+  }
+
+  /// What the next launch is in the step's kernel.
+  void nameInstruction(OpBuilder &b, gpu::LaunchFuncOp launch) {
+    auto whole = launch->getAttrOfType<SymbolRefAttr>(kPersistentKernel);
+    auto numbers = launch->getAttrOfType<DenseI64ArrayAttr>(kInstruction);
+    if (!whole || !numbers)
+      return;
+    Location loc = launch.getLoc();
+    auto i64 = b.getI64Type();
+    SmallVector<Value> arguments = {LLVM::ConstantOp::create(
+        b, loc, i64, numberOf(whole.getLeafReference()))};
+    for (int64_t number : numbers.asArrayRef())
+      arguments.push_back(LLVM::ConstantOp::create(b, loc, i64, number));
+    auto function =
+        LLVM::lookupOrCreateFn(b, getOperation(), "attune_rt_instruction",
+                               SmallVector<Type>(arguments.size(), i64),
+                               LLVM::LLVMVoidType::get(&getContext()));
+    LLVM::CallOp::create(b, loc, *function, arguments);
   }
 
   /// Every parameter has 8 bytes here; a kernel reads as many as it has.

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelAccesses.h"
 #include "attune/Codegen/ParallelLoops.h"
 #include "attune/Codegen/SequentialRuns.h"
 #include "attune/Target/PTX/Passes.h"
@@ -58,6 +59,9 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
     // Launches of cooperating threads existed before.
     SmallVector<gpu::LaunchOp> launches;
     func.walk([&](gpu::LaunchOp launch) { launches.push_back(launch); });
+    if (accesses && isOfStep(func))
+      for (gpu::LaunchOp launch : launches)
+        sayAccesses(launch);
     for (gpu::LaunchOp launch : launches)
       if (failed(closeOver(launch)))
         return failure();
@@ -189,6 +193,13 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
            (op->hasTrait<OpTrait::ConstantLike>() ||
             isa<ViewLikeOpInterface, memref::GetGlobalOp, memref::AllocaOp>(
                 op));
+  }
+
+  /// Whether a call of `decode` comes here.
+  bool isOfStep(func::FuncOp func) {
+    if (step.empty())
+      step = functionsOfStep(getOperation());
+    return step.contains(func);
   }
 
   LogicalResult closeOver(gpu::LaunchOp launch) {
@@ -392,6 +403,7 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
   }
 
   std::string prefix;
+  SetVector<Operation *> step;
 };
 } // namespace
 } // namespace attune

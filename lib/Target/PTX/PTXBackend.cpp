@@ -52,16 +52,23 @@ void PTXBackend::addBufferPasses(OpPassManager &pm,
   blocks.multiprocessors = countMultiprocessors(target.gpu);
   blocks.warpgroups = hasWarpgroups(target.gpu);
   blocks.tf32 = target.tf32;
-  blocks.dependent = hasDependentLaunch(target.gpu);
+  blocks.dependent = hasDependentLaunch(target.gpu) || target.persistentKernel;
   pm.addPass(createConvertAttuneToGPU(blocks));
 }
 
 void PTXBackend::addThreadPasses(OpPassManager &pm,
-                                 const TargetDescription &) const {
-  pm.addPass(createLoopsToKernels());
+                                 const TargetDescription &target) const {
+  LoopsToKernelsOptions loops;
+  loops.accesses = target.persistentKernel;
+  pm.addPass(createLoopsToKernels(loops));
   // At once: nothing of a kernel may move to the host, nor the reverse.
   pm.addPass(createGpuKernelOutliningPass());
   pm.addPass(createShareKernels());
+  if (!target.persistentKernel)
+    return;
+  PersistentKernelOptions step;
+  step.earlyLaunches = hasDependentLaunch(target.gpu);
+  pm.addPass(createPersistentKernel(step));
 }
 
 void PTXBackend::addCodePasses(OpPassManager &pm,

@@ -27,6 +27,7 @@ FULL = {
                  "max_position_embeddings": 2048, "rms_norm_eps": 1e-5,
                  "tie_word_embeddings": False},
     "forms": [["llama-1b", "int8"], ["llama-1b", "int4"], ["llama-1b", "fp8"]],
+    "persistent": ["persistent", "int4-persistent"],
     "prompt": 512, "tokens": 128, "batches": [1, 8, 16, 32, 64],
 }
 # Only to see that everything runs.
@@ -36,6 +37,7 @@ SMALL = {
     "gpt2": {**FULL["gpt2"], "n_embd": 32, "n_head": 2, "n_layer": 2,
              "n_positions": 32, "vocab_size": 99},
     "forms": [["gpt2", "int4"]],
+    "persistent": ["persistent"],
     "prompt": 9, "tokens": 4, "batches": [1, 3],
 }
 
@@ -119,7 +121,16 @@ def programs(name, plan):
     yield name, ["--dtype=bf16"]
     for model, form in plan["forms"]:
         if model == name:
-            yield f"{name}-{form}", ["--dtype=bf16", "--quantize=" + form]
+            yield f"{name}-{form}", ["--dtype=bf16"] + [
+                "--persistent-kernel" if part == "persistent" else
+                "--quantize=" + part for part in form.split("-")]
+
+
+def with_persistent(plan):
+    """The same, and language models with a step as one kernel."""
+    return {**plan, "forms": plan["forms"] + [
+        [name, form] for name, config in plan.items()
+        if is_language_model(config) for form in plan["persistent"]]}
 
 
 def write_config(config, path):

@@ -65,6 +65,8 @@ uint8_t *reach(Thread &thread, const Instruction &i, uint64_t address,
     return refuse("before griddepcontrol.wait");
   if (i.stores)
     block.memory->write(address);
+  if (block.races && !i.atomic)
+    block.races->use(thread, i, address, bytes);
   return place;
 }
 
@@ -92,8 +94,15 @@ static void runThread(Thread &t) {
   t.state = State::Done;
 }
 
-/// Lets every thread of a block run; false after a failure.
-static bool runBlock(std::vector<Thread> &threads, Block &block) {
+namespace {
+/// Stuck: all its threads wait, and `moved` says whether they did before.
+enum class Outcome { Done, Failed, Stuck };
+} // namespace
+
+/// Lets every thread of a block run.
+static Outcome runBlock(std::vector<Thread> &threads, Block &block,
+                        bool &everMoved) {
+  everMoved = false;
   for (;;) {
     bool moved = false;
     for (Thread &t : threads) {
@@ -108,7 +117,7 @@ static bool runBlock(std::vector<Thread> &threads, Block &block) {
       t.lookedAt = t.pc;
     }
     if (!block.error.empty())
-      return false;
+      return Outcome::Failed;
     // Warps whose lanes all stand at one instruction.
     for (size_t first = 0; first < threads.size(); first += 32) {
       size_t last = std::min(first + 32, threads.size());
@@ -137,7 +146,7 @@ static bool runBlock(std::vector<Thread> &threads, Block &block) {
       moved = true;
     }
     if (!block.error.empty())
-      return false;
+      return Outcome::Failed;
     size_t live = 0, waiting[16] = {}, expected[16] = {};
     auto barrierOf = [&](const Thread &t) {
       const Instruction &i = block.kernel->code[t.pc];
@@ -151,13 +160,13 @@ static bool runBlock(std::vector<Thread> &threads, Block &block) {
       size_t number = barrierOf(t);
       if (number > 15) {
         block.error = "no such barrier";
-        return false;
+        return Outcome::Failed;
       }
       ++waiting[number];
       expected[number] = i.s.size() > 1 ? size_t(t.r[i.s[1]]) : 0;
     }
     if (live == 0)
-      return true;
+      return Outcome::Done;
     for (size_t number = 0; number < 16; ++number) {
       size_t here = waiting[number] + block.arrived[number];
       if (waiting[number] == 0 ||
@@ -165,45 +174,80 @@ static bool runBlock(std::vector<Thread> &threads, Block &block) {
         continue;
       if (expected[number] && here > expected[number]) {
         block.error = "more threads at a barrier than it expects";
-        return false;
+        return Outcome::Failed;
       }
       block.arrived[number] = 0;
+      std::vector<Thread *> there;
       for (Thread &t : threads)
-        if (t.state == State::AtBlock && barrierOf(t) == number) {
-          ++t.pc;
-          passBarrier(t.order);
-          t.state = State::Ready;
-        }
+        if (t.state == State::AtBlock && barrierOf(t) == number)
+          there.push_back(&t);
+      for (Thread *t : there) {
+        ++t->pc;
+        passBarrier(t->order);
+        t->state = State::Ready;
+      }
+      if (block.races)
+        block.races->meet(there);
       moved = true;
     }
-    if (!moved) {
-      block.error = "threads wait for each other for ever";
-      return false;
-    }
+    everMoved |= moved;
+    if (!moved)
+      return Outcome::Stuck;
   }
 }
 
-bool run(const Kernel &kernel, const Launch &launch, const Memory &memory,
-         std::string &error) {
+namespace {
+/// The threads of blocks of a launch, and what they have of their own.
+class Runner {
+public:
+  Runner(const Kernel &kernel, const Launch &launch, const Memory &memory)
+      : kernel(kernel), launch(launch),
+        count(launch.block[0] * launch.block[1] * launch.block[2]),
+        // Threads that never wait may take turns in one set of registers.
+        sets(kernel.collective ? count : 1),
+        localBytes((kernel.localBytes + 63) / 64 * 64 + 64),
+        registers(sets * kernel.registers.size()), local(sets * localBytes / 8),
+        threads(sets) {
+    block.kernel = &kernel;
+    block.memory = &memory;
+    block.params = launch.params.data();
+    block.threads = threads.data();
+  }
+
+  /// Another block begins.
+  void begin(uint64_t number) {
+    unsigned sharedBytes = kernel.sharedBytes;
+    if (kernel.dynamic)
+      sharedBytes = kDynamicShared + launch.sharedBytes;
+    // What a block leaves in shared memory is nobody's business; start from
+    // junk.
+    block.shared.assign(sharedBytes, 0xff);
+    block.number = number + 1;
+    if (kernel.collective)
+      block.written.resize((sharedBytes + 1) / 2);
+    std::fill(std::begin(block.arrived), std::end(block.arrived), 0u);
+    if (kernel.collective)
+      for (unsigned k = 0; k < count; ++k)
+        prepare(threads[k], k, number, k);
+  }
+
+  Outcome go(bool &moved) {
+    if (kernel.collective)
+      return runBlock(threads, block, moved);
+    for (unsigned k = 0; k < count; ++k) {
+      prepare(threads[0], 0, block.number - 1, k);
+      runThread(threads[0]);
+      if (!block.error.empty())
+        return Outcome::Failed;
+    }
+    return Outcome::Done;
+  }
+
   Block block;
-  block.kernel = &kernel;
-  block.memory = &memory;
-  block.params = launch.params.data();
-  unsigned count = launch.block[0] * launch.block[1] * launch.block[2];
-  size_t width = kernel.registers.size();
-  // Threads that never wait may take turns in one set of registers.
-  size_t sets = kernel.collective ? count : 1;
-  std::vector<uint64_t> registers(sets * width);
-  unsigned localBytes = (kernel.localBytes + 63) / 64 * 64 + 64;
-  std::vector<uint64_t> local(sets * localBytes / 8);
-  std::vector<Thread> threads(sets);
-  block.threads = threads.data();
-  // What a block leaves in shared memory is nobody's business; start from junk.
-  unsigned sharedBytes = kernel.sharedBytes;
-  if (kernel.dynamic)
-    sharedBytes = kDynamicShared + launch.sharedBytes;
-  uint64_t blocks = uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
-  auto prepare = [&](Thread &t, size_t set, uint64_t number, unsigned thread) {
+
+private:
+  void prepare(Thread &t, size_t set, uint64_t number, unsigned thread) {
+    size_t width = kernel.registers.size();
     t = Thread();
     t.block = &block;
     t.order.number = thread;
@@ -234,29 +278,70 @@ bool run(const Kernel &kernel, const Launch &launch, const Memory &memory,
     int at = 0;
     for (uint64_t value : values)
       t.r[kernel.special[at++]] = value;
-  };
-  for (uint64_t number = 0; number < blocks; ++number) {
-    block.shared.assign(sharedBytes, 0xff);
-    ++block.number;
-    if (kernel.collective)
-      block.written.resize((sharedBytes + 1) / 2);
-    std::fill(std::begin(block.arrived), std::end(block.arrived), 0u);
-    if (kernel.collective) {
-      for (unsigned k = 0; k < count; ++k)
-        prepare(threads[k], k, number, k);
-      if (!runBlock(threads, block)) {
-        error = block.error;
+  }
+
+  const Kernel &kernel;
+  const Launch &launch;
+  unsigned count;
+  size_t sets;
+  unsigned localBytes;
+  std::vector<uint64_t> registers, local;
+  std::vector<Thread> threads;
+};
+} // namespace
+
+/// All blocks at once: each goes on until it waits for another one.
+static bool runTogether(const Kernel &kernel, const Launch &launch,
+                        const Memory &memory, std::string &error) {
+  size_t blocks = size_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
+  Races races(blocks, launch.block[0] * launch.block[1] * launch.block[2]);
+  std::vector<std::unique_ptr<Runner>> runners;
+  for (size_t number = 0; number < blocks; ++number) {
+    runners.push_back(std::make_unique<Runner>(kernel, launch, memory));
+    runners.back()->begin(number);
+    runners.back()->block.races = &races;
+  }
+  std::vector<bool> done(blocks);
+  for (size_t left = blocks; left > 0;) {
+    bool any = false;
+    for (size_t number = 0; number < blocks; ++number) {
+      if (done[number])
+        continue;
+      bool moved = false;
+      Outcome outcome = runners[number]->go(moved);
+      if (outcome == Outcome::Failed) {
+        error = runners[number]->block.error;
         return false;
       }
-      continue;
+      any |= moved || outcome == Outcome::Done;
+      if (outcome == Outcome::Done) {
+        done[number] = true;
+        --left;
+      }
     }
-    for (unsigned k = 0; k < count; ++k) {
-      prepare(threads[0], 0, number, k);
-      runThread(threads[0]);
-      if (!block.error.empty()) {
-        error = block.error;
-        return false;
-      }
+    if (left > 0 && !any) {
+      error = "blocks wait for each other for ever";
+      return false;
+    }
+  }
+  return true;
+}
+
+bool run(const Kernel &kernel, const Launch &launch, const Memory &memory,
+         std::string &error) {
+  if (launch.together)
+    return runTogether(kernel, launch, memory, error);
+  Runner runner(kernel, launch, memory);
+  uint64_t blocks = uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
+  for (uint64_t number = 0; number < blocks; ++number) {
+    runner.begin(number);
+    bool moved = false;
+    Outcome outcome = runner.go(moved);
+    if (outcome == Outcome::Stuck)
+      runner.block.error = "threads wait for each other for ever";
+    if (outcome != Outcome::Done) {
+      error = runner.block.error;
+      return false;
     }
   }
   return true;

@@ -17,6 +17,11 @@
 //   FAKE_CUDA_PTX          the newest PTX version it reads, as in 7.0
 //   FAKE_CUDA_GRAPHS       0: graphs cannot be made (1)
 //   FAKE_CUDA_CAPTURE      0: nor captured (1)
+//   FAKE_CUDA_TOGETHER     blocks of a multiprocessor that can wait for each
+//                          other (2); 0: no cooperative launches
+//   FAKE_CUDA_NO_WAIT      a number: this instruction of a persistent kernel
+//   does
+//                          not wait for others
 //   FAKE_CUDA_BUSY         1: a stream that is asked is never done (0)
 //   FAKE_CUDA_LOG          a file that gets a line for each call of interest
 //
@@ -24,6 +29,7 @@
 
 #include "Machine.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -50,6 +56,7 @@ enum : Result {
   NotReady = 600,
   IllegalAddress = 700,
   NotSupported = 801,
+  TooManyBlocks = 720,
   CaptureUnsupported = 900,
 };
 
@@ -57,6 +64,8 @@ uint64_t setting(const char *name, uint64_t usual) {
   const char *text = std::getenv(name);
   return text ? std::strtoull(text, nullptr, 10) : usual;
 }
+
+constexpr int Multiprocessors = 2;
 
 ptx::Memory memory;
 uint64_t used = 0;
@@ -103,6 +112,7 @@ Result prepare(Work &work, void *function, const unsigned (&sizes)[6],
   work.launch = {{sizes[0], sizes[1], sizes[2]},
                  {sizes[3], sizes[4], sizes[5]},
                  shared,
+                 /*together=*/false,
                  std::vector<uint8_t>(kernel.paramsSize)};
   for (size_t i = 0; i < kernel.paramOffsets.size(); ++i)
     std::memcpy(work.launch.params.data() + kernel.paramOffsets[i], params[i],
@@ -116,11 +126,11 @@ void perform(const Work &work) {
     work.function(work.data);
     return;
   }
-  auto &[grid, block, shared, params] = work.launch;
+  auto &[grid, block, shared, together, params] = work.launch;
   log("launch " + work.kernel->name + " " + std::to_string(grid[0]) + "x" +
       std::to_string(grid[1]) + "x" + std::to_string(grid[2]) + " " +
       std::to_string(block[0]) + "x" + std::to_string(block[1]) + "x" +
-      std::to_string(block[2]));
+      std::to_string(block[2]) + (together ? " together" : ""));
   std::string error;
   if (!broken && !ptx::run(*work.kernel, work.launch, memory, error)) {
     std::fprintf(stderr, "fake libcuda: kernel %s: %s\n",
@@ -174,6 +184,29 @@ void give(Work work, bool early = false) {
   captured->early += early;
   captured->nodes.push_back(std::move(work));
 }
+/// The list that a persistent kernel goes through (lib/Target/PTX): how long it
+/// is, and the longest chain of waits.
+void readList(const ptx::Launch &launch) {
+  uint64_t words[5];
+  if (launch.params.size() != sizeof(words))
+    return;
+  std::memcpy(words, launch.params.data(), sizeof(words));
+  auto *list = reinterpret_cast<uint32_t *>(words[0]);
+  auto *waits = reinterpret_cast<const uint32_t *>(words[1]);
+  size_t numWaits = 0, longest = 0;
+  std::vector<size_t> chain(words[4], 1);
+  for (size_t i = 0; i < words[4]; ++i) {
+    uint32_t *one = list + 8 * i;
+    for (uint32_t k = 0; k < one[6]; ++k, ++numWaits)
+      chain[i] = std::max(chain[i], chain[waits[2 * (one[5] + k)]] + 1);
+    longest = std::max(longest, chain[i]);
+    if (setting("FAKE_CUDA_NO_WAIT", ~uint64_t(0)) == i)
+      one[6] = 0;
+  }
+  log("list of " + std::to_string(words[4]) + " instructions, " +
+      std::to_string(numWaits) + " waits, the longest chain " +
+      std::to_string(longest));
+}
 } // namespace
 
 extern "C" {
@@ -208,6 +241,10 @@ Result cuDeviceGetAttribute(int *value, int attribute, int) {
     *value = capability / 10;
   else if (attribute == 76)
     *value = capability % 10;
+  else if (attribute == 16)
+    *value = Multiprocessors;
+  else if (attribute == 95)
+    *value = setting("FAKE_CUDA_TOGETHER", 2) > 0;
   else
     return InvalidValue;
   return Success;
@@ -493,6 +530,32 @@ Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
                          nullptr,
                          0};
   return cuLaunchKernelEx(&config, function, params, extra);
+}
+
+Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *, int,
+                                                   size_t) {
+  *blocks = int(setting("FAKE_CUDA_TOGETHER", 2));
+  return Success;
+}
+Result cuLaunchCooperativeKernel(void *function, unsigned gridX, unsigned gridY,
+                                 unsigned gridZ, unsigned blockX,
+                                 unsigned blockY, unsigned blockZ,
+                                 unsigned shared, void *, void **params) {
+  uint64_t room = Multiprocessors * setting("FAKE_CUDA_TOGETHER", 2);
+  if (room == 0 || captured)
+    return room ? CaptureUnsupported : NotSupported;
+  if (uint64_t(gridX) * gridY * gridZ > room)
+    return TooManyBlocks;
+  Work work;
+  Result result =
+      prepare(work, function, {gridX, gridY, gridZ, blockX, blockY, blockZ},
+              shared, params, nullptr);
+  work.launch.together = true;
+  if (result != Success)
+    return result;
+  readList(work.launch);
+  perform(work);
+  return Success;
 }
 
 Result cuGraphCreate(void **graph, unsigned) {

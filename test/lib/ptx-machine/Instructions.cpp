@@ -549,6 +549,8 @@ bool choose(Instruction &i, const std::vector<std::string> &parts) {
   i.type = typeNamed(parts.back());
   if (chooseTogether(i, parts))
     return true;
+  if (chooseAtomic(i, parts))
+    return true;
   if (op == "cvt")
     return chooseConversion(i, parts);
   if (op == "ld" || op == "st")

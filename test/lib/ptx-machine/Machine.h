@@ -77,6 +77,7 @@ struct Instruction {
   bool arrives = false;       ///< at a barrier without waiting there
   bool product = false;       ///< wgmma.mma_async
   bool stores = false;        ///< to an address: st, red, atom
+  bool atomic = false;        ///< others may do so at the same time
   int32_t target = -1;        ///< of a branch
   std::vector<int32_t> table; ///< of an indexed branch
   unsigned line = 0;
@@ -160,6 +161,7 @@ std::unique_ptr<Module> parse(const std::string &text, Memory &memory,
 struct Launch {
   unsigned grid[3], block[3];
   unsigned sharedBytes = 0;
+  bool together = false; ///< all blocks at once, which may wait for each other
   std::vector<uint8_t> params;
 };
 
@@ -183,9 +185,12 @@ struct Written {
   Way way;
 };
 
+class Races;
+
 struct Block {
   const Kernel *kernel;
   const Memory *memory;
+  Races *races = nullptr; ///< of blocks that run together
   const uint8_t *params;
   std::vector<uint8_t> shared;
   uint64_t number = 0;
@@ -219,6 +224,8 @@ struct Thread {
   uint8_t *local = nullptr;
   bool waited = false; ///< for the kernel before
   Order order;
+  uint32_t lookedAtCounter = 0; ///< where, and what was there
+  uint64_t counter = 0;
 
   void fail(const std::string &what) {
     if (block->error.empty())
@@ -254,6 +261,47 @@ void startProduct(Thread &thread, const Instruction &instruction);
 /// One that puts others in order; false if it is none.
 bool chooseOrder(Instruction &instruction,
                  const std::vector<std::string> &parts);
+
+// Races.cpp: what has to happen between writing and reading device memory.
+
+/// What is known of it while blocks run together. Each thread has a time, which
+/// goes on when it tells others what it has done, and knows of each other
+/// thread up to which time it has been told.
+class Races {
+public:
+  Races(size_t blocks, unsigned threads);
+  /// Fails if another thread did the same or the contrary there, and has not
+  /// told, directly or by way of others.
+  void use(Thread &thread, const Instruction &instruction, uint64_t address,
+           unsigned bytes);
+  /// Threads that are at one barrier.
+  void meet(const std::vector<Thread *> &threads);
+  void release(const Thread &thread, uint64_t address);
+  void acquire(const Thread &thread, uint64_t address);
+
+private:
+  using Times = std::vector<uint32_t>;
+  struct Use {
+    uint32_t thread, time; ///< 0: none
+  };
+  struct Place {
+    Use write, read;
+    std::vector<Use> reads; ///< others
+  };
+  size_t numberOf(const Thread &thread) const;
+  bool knows(size_t thread, const Use &use) const;
+  void learn(size_t thread, const std::shared_ptr<const Times> &told);
+
+  unsigned threadsOfBlock;
+  std::vector<uint32_t> now;                             ///< of each thread
+  std::vector<std::shared_ptr<const Times>> known;       ///< to each
+  std::map<uint64_t, std::shared_ptr<const Times>> told; ///< at an address
+  std::map<uint64_t, std::vector<Place>> pages;
+};
+
+/// What threads of other blocks may do at the same time: ld.acquire, atom, red.
+bool chooseAtomic(Instruction &instruction,
+                  const std::vector<std::string> &parts);
 
 /// An instruction of a whole warp, or asynchronous.
 bool chooseTogether(Instruction &instruction,

@@ -143,7 +143,16 @@ void ofWarp(Thread *const *lanes, const Instruction &i) {
     if (Thread *t = lanes[lane])
       one(t->order, i.s.empty() ? 0 : t->r[i.s[0]]);
 }
-void release(Order &order, uint64_t) { passBarrier(order); }
+void meetInWarp(Thread *const *lanes, const Instruction &) {
+  std::vector<Thread *> there;
+  for (int lane = 0; lane < 32; ++lane)
+    if (Thread *t = lanes[lane]) {
+      passBarrier(t->order);
+      there.push_back(t);
+    }
+  if (Races *races = there.front()->block->races)
+    races->meet(there);
+}
 void fenceProducts(Order &order, uint64_t) { ++order.fences; }
 void commitProducts(Order &order, uint64_t) { ++order.products; }
 void awaitProducts(Order &order, uint64_t under) {
@@ -163,7 +172,7 @@ bool chooseOrder(Instruction &i, const std::vector<std::string> &parts) {
     return at < parts.size() && parts[at] == word;
   };
   if (op == "bar" || op == "barrier")
-    return is(1, "warp") && warp(ofWarp<release>);
+    return is(1, "warp") && warp(meetInWarp);
   if (op == "wgmma")
     return is(1, "fence")          ? warp(ofWarp<fenceProducts>)
            : is(1, "commit_group") ? warp(ofWarp<commitProducts>)

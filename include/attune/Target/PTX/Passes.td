@@ -57,6 +57,8 @@ def LoopsToKernels : Pass<"attune-loops-to-kernels", "::mlir::ModuleOp"> {
     are made inside, scratch is the thread's own. Host code outside computes
     sizes and decides; where it reads device memory (a count that bounds a loop)
     it calls attune_rt_device_read. Frames come from attune_rt_device_push.
+    With `accesses` a call of attune_rt_access stands before a launch for each
+    buffer or view that its kernel reads or writes.
     Keeps: the work of each iteration, and the order of launches.
 
     Before:
@@ -92,10 +94,69 @@ def LoopsToKernels : Pass<"attune-loops-to-kernels", "::mlir::ModuleOp"> {
       "Threads of a block">,
     Option<"rowsOfBlock", "rows-of-block", "int64_t", /*default=*/"4",
       "How many of them stand along the first of two dimensions">,
+    Option<"accesses", "accesses", "bool", /*default=*/"false",
+      "Say before each launch of the entry `decode` what it reads and writes">,
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Launches made of loops">,
     Statistic<"numReads", "num-reads", "Numbers the host reads back">,
+  ];
+}
+
+def PersistentKernel : Pass<"attune-persistent-kernel", "::mlir::ModuleOp"> {
+  let summary = "A decoder's step as one kernel";
+  let description = [{
+    Needs: kernels outlined; launches whose accesses are said before them
+    (attune-loops-to-kernels with `accesses`).
+    Gives: one kernel, `decode_persistent`, that has the code of all kernels which
+    the entry `decode` and what it calls launch, as far as parts of a block can
+    run it. All its blocks run at once and go through a list of instructions in
+    device memory: a kernel, its tasks (which were blocks of its launch), and the
+    instructions that it waits for. Threads wait where `griddepcontrol.wait`
+    stood, or at the start. Such launches get attributes that say what they are
+    there.
+    Keeps: the kernels and launches themselves, which remain where a driver
+    cannot start all blocks at once, and what each thread computes.
+
+    Before:
+
+    ```mlir
+    gpu.func @decode_0(%x: i64) kernel { ... gpu.return }
+    func.func @decode() {
+      gpu.launch_func @kernels::@decode_0 blocks in ... args(%n : i64)
+    ```
+
+    After, in outline:
+
+    ```mlir
+    gpu.func @decode_0(%x: i64) kernel { ... gpu.return }
+    gpu.func @decode_persistent(%list: !llvm.ptr<1>, ..., %size: index) kernel {
+      scf.for %i = 0 to %size {
+        scf.for %group = %first to %groups step %blocks {
+          scf.index_switch %kernel
+          case 0 { %x = ... the word at its place in the list ... }
+          gpu.barrier
+        }
+        ... the instruction's counter grows by the groups that were done ...
+      }
+    }
+    func.func @decode() {
+      gpu.launch_func @kernels::@decode_0 blocks in ... args(%n : i64)
+        {attune.persistent_kernel = @kernels::@decode_persistent,
+         attune.instruction = array<i64: 128, 0, 1>}
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+  let options = [
+    Option<"earlyLaunches", "early-launches", "bool", /*default=*/"true",
+      "Kernels may wait for the one before (griddepcontrol)">,
+  ];
+  let statistics = [
+    Statistic<"numParts", "num-parts", "Kernels that the step's kernel has">,
   ];
 }
 
@@ -221,8 +282,8 @@ def KernelLimits : Pass<"attune-kernel-limits", "::mlir::gpu::GPUModuleOp"> {
     Needs: kernels outlined.
     Gives: arrays in shared memory start at multiples of 16 bytes, which
     asynchronous copies and matrices have. Every kernel may take the registers of a
-    whole multiprocessor for one block (`.minnctapersm 1`): left alone, ptxas
-    makes room for more blocks and spills. A barrier with the attribute
+    whole multiprocessor for one block (`.minnctapersm 1`) if it does not say
+    otherwise: left alone, ptxas makes room for more blocks and spills. A barrier with the attribute
     `attune.blocks_at_once` says that so many blocks are to have room. Shared
     memory whose size the launch says is an array at a multiple of 1024 bytes
     that is defined elsewhere.
@@ -253,7 +314,8 @@ def LaunchesToRuntime : Pass<"attune-launches-to-runtime", "::mlir::ModuleOp"> {
     of the kernel, the sizes of grid and block, and an array of 8-byte words, one
     per parameter. The text, the chip it is for, the kernels' names and the
     dynamic shared memory that their launches reserve move to the module's
-    attribute `attune.device`; the gpu.binary is gone.
+    attribute `attune.device`; the gpu.binary is gone. Before a launch that may be
+    an instruction of the step's kernel, a call of attune_rt_instruction says so.
     Keeps: the order of launches.
 
     Before:

@@ -24,8 +24,9 @@ def load(text):
     return status, module
 
 
-def launch(name, text, threads, buffers):
-    """Copies the buffers there and back; the status of the wait."""
+def launch(name, text, threads, buffers, together=0):
+    """Copies the buffers there and back; the status of the wait. With `together`
+    so many blocks may wait for each other."""
     status, module = load(text)
     assert status == 0, status
     function = ctypes.c_void_p()
@@ -41,8 +42,12 @@ def launch(name, text, threads, buffers):
         addresses.append(address)
     params = (ctypes.c_void_p * len(addresses))(
         *[ctypes.addressof(address) for address in addresses])
-    assert CUDA.cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, None,
-                               params, None) == 0
+    if together:
+        assert CUDA.cuLaunchCooperativeKernel(
+            function, together, 1, 1, threads, 1, 1, 0, None, params) == 0
+    else:
+        assert CUDA.cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, None,
+                                   params, None) == 0
     results = []
     for data, address in zip(buffers, addresses):
         back = ctypes.create_string_buffer(len(data))

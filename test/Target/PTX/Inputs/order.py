@@ -13,7 +13,7 @@ from kernels import kernel, launch, report
 ATOMS = ".shared .align 1024 .b8 tile[16384];\n"
 
 
-def order(name, threads, missing, body):
+def order(name, threads, missing, body, together=0):
     """`missing` is the line without which it is an error."""
     assert missing in body
     for text, good in ((body.replace(missing, "", 1), False), (body, True)):
@@ -22,7 +22,7 @@ def order(name, threads, missing, body):
         if child == 0:
             status, _ = launch(
                 "order", kernel("order", 1, text, ATOMS).replace(
-                    "sm_80", "sm_90a"), threads, [bytes(4096)])
+                    "sm_80", "sm_90a"), threads, [bytes(4096)], together)
             os._exit(0 if status == (0 if good else 700) else 1)
         report(name + (" there" if good else " missing"),
                os.waitpid(child, 0)[1] == 0)
@@ -87,3 +87,30 @@ order("a wait for rows in registers", 128, "wgmma.wait_group.sync.aligned 0;\n",
 # What the kernel before writes; the second wait is for a kernel to wait at all.
 order("a wait for the kernel before", 1, "griddepcontrol.wait;\n",
       "griddepcontrol.wait;\nst.global.b32 [%rd0], %r0; griddepcontrol.wait;")
+
+# Blocks that run together: block 0 writes a row, block 1 reads it turned around,
+# and block 0 writes it again. Counters are behind it.
+BEGIN = """
+mov.u32 %r1, %ctaid.x; setp.eq.b32 %p1, %r1, 0; setp.eq.b32 %p2, %r0, 0;
+mul.wide.u32 %rd1, %r0, 4; add.s64 %rd1, %rd0, %rd1;
+mov.u32 %r4, 31; sub.s32 %r4, %r4, %r0; mul.wide.u32 %rd2, %r4, 4;
+add.s64 %rd2, %rd0, %rd2;
+"""
+TELL = "@%p2 red.release.gpu.global.add.u32 [%rd0+{}], 1;\n"
+LOOK = ("@!%p2 bra went{0};\nagain{0}: ld.acquire.gpu.global.u32 %r7, "
+        "[%rd0+{0}]; setp.ne.b32 %p3, %r7, 1; @%p3 bra again{0};\n"
+        "went{0}:\n")
+WRITE = "st.global.b32 [%rd1], %r4;\n"
+TOLD, TOLD_AGAIN = TELL.format(128), TELL.format(132)
+SEEN, SEEN_AGAIN = LOOK.format(128), LOOK.format(132)
+TURNS = (BEGIN + "@!%p1 bra other;\n" + WRITE + "bar.sync 0;\n" + TOLD +
+         SEEN_AGAIN + "bar.sync 0;\n" + WRITE + "bra done;\n" + "other:\n" +
+         SEEN + "bar.sync 0, 32;\nld.global.b32 %r6, [%rd2];\n"
+         "bar.sync 1;\n" + TOLD_AGAIN + "done:\n")
+for what, line in (("a wait for another block", SEEN),
+                   ("a barrier before telling", "bar.sync 0;\n"),
+                   ("a barrier behind the wait", "bar.sync 0, 32;\n"),
+                   ("a wait for readers", SEEN_AGAIN),
+                   ("a barrier behind reading", "bar.sync 1;\n"),
+                   ("a word to another block", TOLD)):
+    order(what, 32, line, TURNS, 2)
