@@ -215,7 +215,9 @@ def ConvertAttuneToGPU
     for the kernel that makes the rows.
     With `warpgroups` activations of the weights' own type take tiles that one
     warpgroup copies by tensor maps and two multiply. So do activations of 16
-    bits and weights in few bits, which these two widen.
+    bits and weights in few bits, which these two widen. Where such tiles are few,
+    several blocks share the depth of one, and a second kernel adds their parts in
+    order.
     f32 numbers are split into terms that tensor cores multiply exactly, so results
     are as precise as f32 multiply-adds. With `tf32` they are rounded to its 11
     bits instead: one product in place of six, or of three in attention. Few rows
