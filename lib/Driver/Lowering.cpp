@@ -395,7 +395,11 @@ bool Lowering::import(Entries entries) {
     dropEntry("encode");
     dropEntry("decode");
     dropEntry("sound");
+    dropEntry("encode_sound");
   }
+  if (options.persistentKernel && !generates)
+    (*module)->emitWarning("--persistent-kernel changes nothing: the model has "
+                           "no step of a decoder");
   if (options.stagesDir.empty())
     return true;
   Graph graph(*module);
