@@ -355,7 +355,7 @@ def check_heard(form, folder, codec, draw):
     path, kept = (os.path.join(folder, name)
                   for name in ("heard.wav", "heard.safetensors"))
     in_pieces, seen = form == "48", set()
-    for count in ((7, 10, 15, 19, 22, 34, 130) if in_pieces
+    for count in ((7, 10, 15, 19, 22, 34, 90) if in_pieces
                   else (1, 2, 12, 31, 40)):
         samples = draw_samples(draw, count, codec.channels)
         if in_pieces:

@@ -8,6 +8,7 @@
 #include "Conversation.h"
 #include "LineEditor.h"
 
+#include "../Cli/TokenOptions.h"
 #include "attune/Runtime/Utf8.h"
 
 #include <algorithm>
@@ -15,7 +16,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 
 #include <unistd.h>
 
@@ -27,22 +27,8 @@ namespace attune::runtime {
 
 /// Options of `generate` that say how to choose tokens.
 static bool isOfBoth(std::string_view name) {
-  static const std::string_view names[] = {"max-new-tokens",
-                                           "min-new-tokens",
-                                           "no-repeat-ngram",
-                                           "temperature",
-                                           "top-k",
-                                           "top-p",
-                                           "min-p",
-                                           "repetition-penalty",
-                                           "frequency-penalty",
-                                           "presence-penalty",
-                                           "logit-bias",
-                                           "seed",
-                                           "greedy",
-                                           "stats",
-                                           "adapter"};
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  return choosesTokens(name) || name == "min-new-tokens" || name == "stats" ||
+         name == "adapter";
 }
 
 const OptionSpecs &ChatOptions::specs() {

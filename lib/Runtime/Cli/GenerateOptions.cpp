@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TokenOptions.h"
+
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Utf8.h"
 
@@ -289,25 +291,29 @@ bool GenerateOptions::setSampling(const ParsedOption &option, Error &error) {
   return parseBias(option, sampling.logitBias, error);
 }
 
+bool choosesTokens(std::string_view option) {
+  static constexpr std::string_view names[] = {"max-new-tokens",
+                                               "temperature",
+                                               "top-k",
+                                               "top-p",
+                                               "min-p",
+                                               "repetition-penalty",
+                                               "frequency-penalty",
+                                               "presence-penalty",
+                                               "no-repeat-ngram",
+                                               "logit-bias",
+                                               "seed",
+                                               "greedy"};
+  return std::find(std::begin(names), std::end(names), option) !=
+         std::end(names);
+}
+
 const std::string *
 GenerateOptions::findOther(std::initializer_list<std::string_view> fits,
                            bool samples) const {
-  static constexpr std::string_view sampling[] = {"max-new-tokens",
-                                                  "temperature",
-                                                  "top-k",
-                                                  "top-p",
-                                                  "min-p",
-                                                  "repetition-penalty",
-                                                  "frequency-penalty",
-                                                  "presence-penalty",
-                                                  "no-repeat-ngram",
-                                                  "logit-bias",
-                                                  "seed",
-                                                  "greedy"};
   for (const std::string &name : given)
     if (std::find(fits.begin(), fits.end(), name) == fits.end() &&
-        !(samples && std::find(std::begin(sampling), std::end(sampling),
-                               name) != std::end(sampling)))
+        !(samples && choosesTokens(name)))
       return &name;
   return nullptr;
 }
