@@ -16,6 +16,10 @@
 // of the 8 x 8 matrices that wgmma is made of: no shuffle is needed. The copy
 // fills elements outside a matrix with zeros.
 //
+// On chips whose kernels start before the last one ends, the copying thread
+// starts with the weights of all stages, and only then waits for the kernels
+// that make the rows.
+//
 // A product is under way while the next one is started: the stage before is
 // given back one iteration late.
 //
@@ -194,6 +198,8 @@ private:
              [&](BlockBuilder &b) { copy(b, rowMap, panelMap); });
     b.b.setInsertionPointToStart(role.elseBlock());
     setRegisters(b, kManyRegisters, /*more=*/true);
+    if (isEarly())
+      awaitKernels(b);
     if (kernel.bits)
       return multiplyQuantized(b, *this);
     Value consumer = b.sub(b.div(thread, kGroup), b.index(1));
@@ -206,19 +212,47 @@ private:
   // The two roles
   //===--------------------------------------------------------------------===//
 
+  /// Whether the first weights are on their way before the kernels that make
+  /// the rows are done. What a list of tasks says is theirs as well.
+  bool isEarly() const { return kernel.dependent && !kernel.tasks; }
+  static void awaitKernels(BlockBuilder &b) {
+    NVVM::GriddepcontrolOp::create(b.b, b.loc, NVVM::GridDepActionKind::wait);
+  }
+
   void copy(BlockBuilder &b, Value rowMap, Value panelMap) {
     Value rows = acquireMap(b, rowMap), panels = acquireMap(b, panelMap);
-    b.forLoop(b.index(0), numSteps, 1, {},
-              [&](KernelBuilder &k, Value i, ValueRange) {
-                BlockBuilder b(k);
-                Value stage = ring.awaitEmpty(b, i);
-                Value barrier = ring.expect(b, i, tile.stageBytes());
-                Value step = b.add(firstStep, i);
-                copyBox(b, rowsOf(b, stage), rows,
-                        {b.mul(step, tile.depth), group.first}, barrier);
-                copyPanels(b, step, stage, panels, barrier);
-                return KernelBuilder::Values();
-              });
+    auto copyRows = [&](BlockBuilder &b, Value i, Value stage, Value barrier) {
+      Value step = b.add(firstStep, i);
+      copyBox(b, rowsOf(b, stage), rows, {b.mul(step, tile.depth), group.first},
+              barrier);
+    };
+    auto forSteps = [&](Value from, Value to,
+                        llvm::function_ref<void(BlockBuilder &, Value)> body) {
+      b.forLoop(from, to, 1, {}, [&](KernelBuilder &k, Value i, ValueRange) {
+        BlockBuilder b(k);
+        body(b, i);
+        return KernelBuilder::Values();
+      });
+    };
+    Value first = b.index(0);
+    if (isEarly()) {
+      Value none = first;
+      first = b.min(b.index(tile.stages), numSteps);
+      forSteps(none, first, [&](BlockBuilder &b, Value i) {
+        Value barrier = ring.expect(b, i, tile.stageBytes());
+        copyPanels(b, b.add(firstStep, i), i, panels, barrier);
+      });
+      awaitKernels(b);
+      forSteps(none, first, [&](BlockBuilder &b, Value i) {
+        copyRows(b, i, i, ring.full(b, i));
+      });
+    }
+    forSteps(first, numSteps, [&](BlockBuilder &b, Value i) {
+      Value stage = ring.awaitEmpty(b, i);
+      Value barrier = ring.expect(b, i, tile.stageBytes());
+      copyRows(b, i, stage, barrier);
+      copyPanels(b, b.add(firstStep, i), stage, panels, barrier);
+    });
   }
 
   /// The same of rows that are named one by one: a thread copies 16 bytes of

@@ -68,6 +68,7 @@ public:
   /// counts), and `warps` before it is empty. Both are i32.
   void init(BlockBuilder &b, mlir::Value writers, mlir::Value warps);
   mlir::Value stageOf(BlockBuilder &b, mlir::Value step);
+  mlir::Value full(BlockBuilder &b, mlir::Value stage);
   /// Waits until the stage can be filled; its number.
   mlir::Value awaitEmpty(BlockBuilder &b, mlir::Value step);
   /// Arrives and says how many bytes tensor maps will bring; the barrier that
@@ -80,7 +81,6 @@ public:
   void giveBack(BlockBuilder &b, mlir::Value lane, mlir::Value step);
 
 private:
-  mlir::Value full(BlockBuilder &b, mlir::Value stage);
   mlir::Value empty(BlockBuilder &b, mlir::Value stage);
   mlir::Value parityOf(BlockBuilder &b, mlir::Value step);
 
