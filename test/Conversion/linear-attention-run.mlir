@@ -6,7 +6,7 @@
 // RUN:   func.func(attune-approximate-math,scf-forall-to-for,convert-linalg-to-loops),expand-strided-metadata,lower-affine,convert-scf-to-cf, \
 // RUN:   convert-math-to-libm,arith-expand,convert-vector-to-llvm,convert-math-to-llvm, \
 // RUN:   finalize-memref-to-llvm,convert-arith-to-llvm,convert-func-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts)" \
-// RUN:   | mlir-runner -O1 --entry-point-result=void --shared-libs=%llvm_tools/../lib/libmlir_c_runner_utils.so,%llvm_tools/../lib/libmlir_runner_utils.so \
+// RUN:   | mlir-runner -O0 --entry-point-result=void --shared-libs=%llvm_tools/../lib/libmlir_c_runner_utils.so,%llvm_tools/../lib/libmlir_runner_utils.so \
 // RUN:   | FileCheck %s
 
 // CHECK: two pieces agree

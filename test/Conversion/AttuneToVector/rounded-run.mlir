@@ -7,7 +7,7 @@
 // DEFINE:   func.func(scf-forall-to-for,convert-linalg-to-loops),expand-strided-metadata,lower-affine,convert-scf-to-cf, \
 // DEFINE:   arith-expand{include-bf16=true},convert-vector-to-llvm,convert-math-to-llvm, \
 // DEFINE:   finalize-memref-to-llvm,convert-arith-to-llvm,convert-func-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts)" \
-// DEFINE:   | mlir-runner -O1 --entry-point-result=void --shared-libs=%llvm_tools/../lib/libmlir_c_runner_utils.so
+// DEFINE:   | mlir-runner -O0 --entry-point-result=void --shared-libs=%llvm_tools/../lib/libmlir_c_runner_utils.so
 // RUN: %{run} | FileCheck %s
 // REDEFINE: %{lanes} = lanes=8 cooperative
 // RUN: %{run} | FileCheck %s
