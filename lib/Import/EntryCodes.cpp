@@ -14,32 +14,6 @@
 using namespace mlir;
 using namespace attune;
 
-/// A tensor [sizes..] of numbers, each made of its indices.
-static Value
-makeIds(OpBuilder &builder, Location at, ArrayRef<OpFoldResult> sizes,
-        llvm::function_ref<Value(OpBuilder &, Location, ValueRange)> id) {
-  Value empty =
-      tensor::EmptyOp::create(builder, at, sizes, builder.getI64Type());
-  auto rank = static_cast<unsigned>(sizes.size());
-  Value ids =
-      linalg::GenericOp::create(
-          builder, at, empty.getType(), ValueRange(), empty,
-          builder.getMultiDimIdentityMap(rank),
-          SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel),
-          [&](OpBuilder &b, Location at, ValueRange) {
-            SmallVector<Value> indices;
-            for (unsigned i = 0; i < rank; ++i)
-              indices.push_back(linalg::IndexOp::create(b, at, i));
-            linalg::YieldOp::create(b, at, id(b, at, indices));
-          })
-          .getResult(0);
-  auto type = RankedTensorType::get(
-      SmallVector<int64_t>(rank, ShapedType::kDynamic), builder.getI64Type());
-  return ids.getType() == type
-             ? ids
-             : tensor::CastOp::create(builder, at, type, ids).getResult();
-}
-
 /// [rows, places, 1] becomes [rows, 1].
 static Value poolPlaces(OpBuilder &builder, Location at, attune::PoolKind kind,
                         Value places) {
@@ -104,11 +78,12 @@ Value EntryImporter::nearestCodes(const spec::Layer &layer,
                                builder.getF32FloatAttr(float(scale)),
                                builder.getI64IntegerAttr(0));
   };
-  Value all = makeIds(
-      builder, at, {builder.getIndexAttr(1), builder.getIndexAttr(count)},
-      [](OpBuilder &b, Location at, ValueRange i) -> Value {
-        return arith::IndexCastOp::create(b, at, b.getI64Type(), i[1]);
-      });
+  Type integer = builder.getI64Type();
+  Value all =
+      generate(at, {OpFoldResult(index(1)), OpFoldResult(index(count))},
+               integer, [&](OpBuilder &b, ValueRange i) -> Value {
+                 return arith::IndexCastOp::create(b, at, integer, i[1]);
+               });
   Value codes = vectorsOf(all, Value(), op.scale), first = index(0);
   Value squares = generate(at, {index(count), index(op.width)}, 1,
                            [&](OpBuilder &b, ValueRange i) -> Value {
@@ -142,9 +117,9 @@ Value EntryImporter::nearestCodes(const spec::Layer &layer,
       });
   Value largest = poolPlaces(builder, at, attune::PoolKind::Max, scores);
   Value found = findFirst(builder, at, scores, largest, count);
-  Value ids = makeIds(
-      builder, at, {OpFoldResult(batch), OpFoldResult(frames)},
-      [&](OpBuilder &b, Location at, ValueRange i) -> Value {
+  Value ids = generate(
+      at, {OpFoldResult(batch), OpFoldResult(frames)}, integer,
+      [&](OpBuilder &b, ValueRange i) -> Value {
         Value row = arith::AddIOp::create(
             b, at, arith::MulIOp::create(b, at, i[0], frames), i[1]);
         return tensor::ExtractOp::create(b, at, found, ValueRange{row, first});

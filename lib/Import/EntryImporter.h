@@ -243,7 +243,13 @@ private:
   void overlapAdd(mlir::Location at);
   /// The pooled result that modulates, activated; null after an error.
   mlir::Value conditionOf(const spec::Modulation &by);
-  /// A tensor [sizes.., channels] of f32, each number made of its indices.
+  /// A tensor [sizes..] of numbers, each made of its indices.
+  mlir::Value
+  generate(mlir::Location at, llvm::ArrayRef<mlir::OpFoldResult> sizes,
+           mlir::Type type,
+           llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)>
+               element);
+  /// Of f32, [sizes.., channels].
   mlir::Value
   generate(mlir::Location at, llvm::ArrayRef<mlir::Value> sizes,
            int64_t channels,

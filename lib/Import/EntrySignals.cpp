@@ -41,12 +41,10 @@ static Value read(OpBuilder &b, Location at, Value from, ValueRange where) {
 }
 
 Value EntryImporter::generate(
-    Location at, ArrayRef<Value> sizes, int64_t channels,
+    Location at, ArrayRef<OpFoldResult> sizes, Type type,
     llvm::function_ref<Value(OpBuilder &, ValueRange)> element) {
-  SmallVector<OpFoldResult> all(sizes);
-  all.push_back(builder.getIndexAttr(channels));
-  Value empty = tensor::EmptyOp::create(builder, at, all, builder.getF32Type());
-  auto rank = static_cast<unsigned>(all.size());
+  Value empty = tensor::EmptyOp::create(builder, at, sizes, type);
+  auto rank = static_cast<unsigned>(sizes.size());
   auto op = linalg::GenericOp::create(
       builder, at, empty.getType(), ValueRange(), empty,
       builder.getMultiDimIdentityMap(rank),
@@ -57,12 +55,15 @@ Value EntryImporter::generate(
           indices.push_back(linalg::IndexOp::create(b, at, i));
         linalg::YieldOp::create(b, at, element(b, indices));
       });
-  SmallVector<int64_t> shape(sizes.size(), ShapedType::kDynamic);
-  shape.push_back(channels);
-  auto type = RankedTensorType::get(shape, builder.getF32Type());
-  if (op.getResult(0).getType() == type)
-    return op.getResult(0);
-  return tensor::CastOp::create(builder, at, type, op.getResult(0));
+  return op.getResult(0);
+}
+
+Value EntryImporter::generate(
+    Location at, ArrayRef<Value> sizes, int64_t channels,
+    llvm::function_ref<Value(OpBuilder &, ValueRange)> element) {
+  SmallVector<OpFoldResult> all(sizes);
+  all.push_back(builder.getIndexAttr(channels));
+  return generate(at, all, builder.getF32Type(), element);
 }
 
 LogicalResult EntryImporter::importSignals(size_t number) {
