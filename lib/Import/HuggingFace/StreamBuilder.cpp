@@ -199,4 +199,11 @@ Linear &StreamBuilder::head(const std::string &name, int64_t vocab,
   return std::get<Linear>(layer.op);
 }
 
+Stream StreamBuilder::take(std::string name, std::string input) {
+  stream.name = std::move(name);
+  stream.input = std::move(input);
+  stream.location = config.locate();
+  return std::move(stream);
+}
+
 } // namespace attune::hf

@@ -80,6 +80,8 @@ public:
   const std::string &getPrefix() const { return prefix; }
   int64_t getWidth() const { return width; }
   spec::Stream take() { return std::move(stream); }
+  /// As stream `name` of what `input` has.
+  spec::Stream take(std::string name, std::string input);
 
 private:
   Config &config;

@@ -32,11 +32,7 @@ void DiffusionBuilder::input(const std::string &name, std::vector<Dim> shape,
 
 void DiffusionBuilder::finish(const std::string &name, const std::string &input,
                               StreamBuilder &&builder) {
-  Stream stream = builder.take();
-  stream.name = name;
-  stream.input = input;
-  stream.location = config.locate();
-  model.streams.push_back(std::move(stream));
+  model.streams.push_back(builder.take(name, input));
 }
 
 void DiffusionBuilder::twoLayers(StreamBuilder &stream,

@@ -213,13 +213,10 @@ void BartImporter::classify(Model &model) {
   EncoderBuilder::dense(head, "classification_head.dense", width,
                         Activation::Tanh);
   EncoderBuilder::dense(head, "classification_head.out_proj", config.labels());
-  Stream stream = head.take();
+  Stream &stream =
+      model.streams.emplace_back(head.take("classifier", "decoder"));
   for (Layer &layer : stream.layers)
     layer.pooled = true;
-  stream.name = "classifier";
-  stream.input = "decoder";
-  stream.location = config.locate();
-  model.streams.push_back(std::move(stream));
   model.outputs.front() = {"logits", "classification_head.out_proj",
                            config.locate("architectures")};
 }

@@ -149,9 +149,8 @@ void MusicGenImporter::addMusic(Config &config) {
   for (int64_t k = 0; k < books; ++k)
     scores.weights["weight"].push_back(
         {prefix + "lm_heads." + std::to_string(k) + ".weight", false, 0, -1});
-  Stream &music = model.streams.emplace_back(stream.take());
-  music.name = "decoder";
-  music.input = codes.front();
+  Stream &music =
+      model.streams.emplace_back(stream.take("decoder", codes.front()));
   const Layer &last = music.layers.back();
   model.outputs.insert(model.outputs.begin(),
                        {"logits", last.name, last.location});

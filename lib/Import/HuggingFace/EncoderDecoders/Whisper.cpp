@@ -114,9 +114,7 @@ std::optional<Model> importWhisper(ImportContext &context) {
   encoder.blocks("encoder.layers.{i}", "encoder_layers", encoderLayers,
                  encoderBody, bartBlockTensors());
   encoder.norm("encoder.layer_norm", encoderBody.norm);
-  Stream &first = model.streams.emplace_back(encoder.take());
-  first.name = "encoder";
-  first.input = "input_features";
+  model.streams.push_back(encoder.take("encoder", "input_features"));
 
   StreamBuilder decoder(config, prefix);
   decoder.embedding("decoder.embed_tokens", vocab, width);
@@ -127,8 +125,7 @@ std::optional<Model> importWhisper(ImportContext &context) {
   decoder.norm("decoder.layer_norm", decoderBody.norm);
   if (context.languageModel)
     decoder.head("proj_out", vocab, tied ? "decoder.embed_tokens" : "");
-  Stream &second = model.streams.emplace_back(decoder.take());
-  second.name = "decoder";
+  model.streams.push_back(decoder.take("decoder", ""));
 
   if (context.languageModel) {
     model.audio.emplace();

@@ -101,12 +101,9 @@ std::optional<Model> importAlbert(ImportContext &context) {
     Linear &linear = EncoderBuilder::dense(head, "predictions.decoder", vocab);
     if (tied)
       linear.tied = prefix + "embeddings.word_embeddings";
-    Stream masked = head.take();
-    masked.layers.back().weights["bias"] = {{"predictions.bias", false, 0, -1}};
-    masked.name = "masked";
-    masked.input = "encoder";
-    masked.location = config.locate();
-    builder.model.streams.push_back(std::move(masked));
+    builder.finish("masked", "encoder", std::move(head));
+    builder.model.streams.back().layers.back().weights["bias"] = {
+        {"predictions.bias", false, 0, -1}};
     builder.output(pretraining ? "prediction_logits" : "logits",
                    "predictions.decoder");
   }

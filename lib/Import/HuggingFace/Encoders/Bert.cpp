@@ -154,12 +154,9 @@ struct Bert {
     Linear &linear = EncoderBuilder::dense(head, decoder, vocab);
     if (tied)
       linear.tied = prefix + "embeddings.word_embeddings";
-    Stream stream = head.take();
-    stream.layers.back().weights["bias"] = {{bias, false, 0, -1}};
-    stream.name = "masked";
-    stream.input = "encoder";
-    stream.location = config.locate();
-    builder.model.streams.push_back(std::move(stream));
+    builder.finish("masked", "encoder", std::move(head));
+    builder.model.streams.back().layers.back().weights["bias"] = {
+        {bias, false, 0, -1}};
     builder.output(output, decoder);
   }
 
@@ -254,12 +251,8 @@ std::optional<Model> importElectra(ImportContext &context) {
                           bert.sizes.width, bert.sizes.activation);
     EncoderBuilder::dense(head, "discriminator_predictions.dense_prediction", 1)
         .squeeze = true;
-    Stream stream = head.take();
-    stream.layers.back().width = 0;
-    stream.name = "discriminator";
-    stream.input = "encoder";
-    stream.location = bert.config.locate();
-    builder.model.streams.push_back(std::move(stream));
+    builder.finish("discriminator", "encoder", std::move(head));
+    builder.model.streams.back().layers.back().width = 0;
     builder.output("logits", "discriminator_predictions.dense_prediction");
   } else if (builder.is("ForMaskedLM")) {
     bert.maskedHead("generator_predictions.dense",

@@ -193,14 +193,10 @@ void Deberta::maskedHead() {
   Linear &linear = EncoderBuilder::dense(head, last, vocab);
   if (tied || !legacy)
     linear.tied = prefix + "embeddings.word_embeddings";
-  Stream stream = head.take();
-  stream.layers.back().weights["bias"] = {
+  builder.finish("masked", "encoder", std::move(head));
+  builder.model.streams.back().layers.back().weights["bias"] = {
       {legacy ? "cls.predictions.bias" : "lm_predictions.lm_head.bias", false,
        0, -1}};
-  stream.name = "masked";
-  stream.input = "encoder";
-  stream.location = config.locate();
-  builder.model.streams.push_back(std::move(stream));
   builder.output("logits", last);
 }
 

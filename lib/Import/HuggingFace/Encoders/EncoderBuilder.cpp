@@ -46,11 +46,7 @@ void EncoderBuilder::imageInput(int64_t channels, int64_t height, int64_t width,
 
 void EncoderBuilder::finish(const std::string &name, const std::string &input,
                             StreamBuilder &&builder) {
-  Stream stream = builder.take();
-  stream.name = name;
-  stream.input = input;
-  stream.location = config.locate();
-  model.streams.push_back(std::move(stream));
+  model.streams.push_back(builder.take(name, input));
 }
 
 void EncoderBuilder::output(const std::string &name, const std::string &layer) {
@@ -90,15 +86,11 @@ void EncoderBuilder::questionAnswering(int64_t width, const std::string &name) {
     std::string layerName = name + "." + ends[i];
     Linear &linear = dense(head, layerName, 1);
     linear.squeeze = true;
-    Stream stream = head.take();
-    Layer &layer = stream.layers.back();
+    Layer &layer =
+        model.streams.emplace_back(head.take(ends[i], "encoder")).layers.back();
     layer.width = 0;
     for (const char *role : {"weight", "bias"})
       layer.weights[role] = {{name + "." + role, false, i, i + 1}};
-    stream.name = ends[i];
-    stream.input = "encoder";
-    stream.location = config.locate();
-    model.streams.push_back(std::move(stream));
     output(std::string(ends[i]) + "_logits", layerName);
   }
 }
