@@ -6,7 +6,7 @@
   reference.py ATTUNE MODEL.json WORK [--set D=16]... [--dim seq=7]...
                [--store bf16 [--narrow]] [FLAG]...
 
-Evaluates the description as lib/Spec/README.md defines it, one number at a time,
+Evaluates the description as lib/Spec/Guide defines it, one number at a time,
 with random weights and inputs; compiles and runs it on the same; compares every
 output. It reads the JSON itself and shares no code with the compiler. --set
 changes a number of "dims", so that a big model is checked in a small size, and

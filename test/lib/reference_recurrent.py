@@ -1,6 +1,6 @@
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Recurrent layers and scans for reference.py, as lib/Spec/README.md has them:
+"""Recurrent layers and scans for reference.py, as lib/Spec/Guide has them:
 one sequence, plain numbers, every product written out."""
 import math
 

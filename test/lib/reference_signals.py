@@ -1,6 +1,6 @@
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Images, chunks and conditions for reference.py, as lib/Spec/README.md has
+"""Images, chunks and conditions for reference.py, as lib/Spec/Guide has
 them: one sequence, plain numbers."""
 import math
 import sys

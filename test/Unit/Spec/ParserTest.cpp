@@ -8,6 +8,7 @@
 #include "Parsing.h"
 
 #include <cmath>
+#include <filesystem>
 
 using namespace attune;
 using namespace attune::spec;
@@ -227,8 +228,11 @@ TEST(Parser, PlacesAreThoseOfTheFile) {
   EXPECT_EQ(std::get<Block>(layer.op).ffn->location.line, 5u);
 }
 
-TEST(Parser, ExamplesOfTheReadmeAreRight) {
+TEST(Parser, ExamplesOfTheGuideAreRight) {
   std::string text = readText(ATTUNE_SPEC_DIR "/README.md");
+  for (const auto &page :
+       std::filesystem::directory_iterator(ATTUNE_SPEC_DIR "/Guide"))
+    text += readText(page.path());
   int count = 0;
   for (size_t at = text.find("```json\n"); at != std::string::npos;
        at = text.find("```json\n", at)) {
@@ -240,5 +244,5 @@ TEST(Parser, ExamplesOfTheReadmeAreRight) {
     ++count;
     at = end + 3;
   }
-  EXPECT_EQ(count, 22);
+  EXPECT_EQ(count, 24);
 }
