@@ -99,9 +99,10 @@ void attune_rt_launch(int64_t kernel, int64_t grid_x, int64_t grid_y,
                       int64_t grid_z, int64_t block_x, int64_t block_y,
                       int64_t block_z, int64_t shared_bytes,
                       const uint64_t *words, int64_t num_words);
-/* The next launch may be an instruction of a persistent kernel, whose blocks
- * have so many threads: what the launched kernel is there, and the most of its
- * blocks that one of those has room for. */
+/* The next launch may be an instruction of a persistent kernel, or of each of
+ * two with two calls. Blocks of it have so many threads: what the launched
+ * kernel is there, and the most of its blocks that one of those has room for.
+ */
 void attune_rt_instruction(int64_t kernel, int64_t threads, int64_t number,
                            int64_t at_once);
 /* It reads so much memory of the device from an address on, or, if `writes` is

@@ -535,7 +535,7 @@ bool CudaDevice::run(attune_entry_fn function, const EntryInfo &entry,
   current = this;
   problem = Error();
   work.clear();
-  instruction = CudaInstruction();
+  instructions = CudaInstructions();
   graphs.begin(&entry);
   stagedUse = 0;
   bool ready = !prepared.empty() && prepared == keyOf(function, entry, args);
@@ -578,7 +578,7 @@ bool CudaDevice::run(attune_entry_fn function, const EntryInfo &entry,
 
 void CudaDevice::launch(int64_t kernel, const unsigned (&sizes)[6],
                         uint64_t shared, const uint64_t *words, int64_t count) {
-  CudaInstruction here = std::exchange(instruction, CudaInstruction());
+  CudaInstructions here = std::exchange(instructions, CudaInstructions());
   // Nothing to do for a tensor without elements.
   for (unsigned size : sizes)
     if (size == 0)
@@ -591,6 +591,14 @@ void CudaDevice::launch(int64_t kernel, const unsigned (&sizes)[6],
     leave();
   }
   work.add(kernel, sizes, static_cast<unsigned>(shared), words, count, here);
+}
+
+void CudaDevice::nameInstruction(const CudaInstruction &next) {
+  for (CudaInstruction &place : instructions)
+    if (place.kernel < 0) {
+      place = next;
+      return;
+    }
 }
 
 void CudaDevice::access(uint64_t address, uint64_t bytes, bool writes) {

@@ -80,7 +80,7 @@ public:
   void exchange(CudaLaunches::Exchange kind, int64_t from, int64_t to,
                 int64_t count);
   /// What the next launch is in a persistent kernel, and what it touches.
-  void nameInstruction(const CudaInstruction &next) { instruction = next; }
+  void nameInstruction(const CudaInstruction &next);
   void access(uint64_t address, uint64_t bytes, bool writes);
   uint64_t read(const void *address, int64_t bytes);
   /// The device's address of a map of a matrix.
@@ -146,7 +146,7 @@ private:
   std::vector<std::vector<int64_t>> words; ///< descriptors on the device
   std::vector<void *> arguments;
   CudaLaunches work;
-  CudaInstruction instruction;   ///< of the next launch
+  CudaInstructions instructions; ///< that the next launch may be
   bool preparing = false;        ///< for the next one: nothing is started
   std::vector<int64_t> prepared; ///< the key of the call that is, or empty
 

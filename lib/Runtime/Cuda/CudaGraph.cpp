@@ -19,20 +19,27 @@ static constexpr size_t kLeastNodes = 4;
 
 void CudaLaunches::add(int64_t kernel, const unsigned (&sizes)[6],
                        unsigned shared, const uint64_t *arguments,
-                       int64_t count, const CudaInstruction &instruction) {
+                       int64_t count, const CudaInstructions &instructions) {
   Launch launch = {};
   launch.kernel = kernel;
   std::memcpy(launch.sizes, sizes, sizeof(sizes));
   launch.shared = shared;
   launch.firstWord = words.size();
   launch.numWords = static_cast<size_t>(count);
-  launch.instruction = instruction;
+  launch.instructions = instructions;
   if (!launches.empty())
     launch.firstAccess =
         launches.back().firstAccess + launches.back().numAccesses;
   launch.numAccesses = accesses.size() - launch.firstAccess;
   launches.push_back(launch);
   words.insert(words.end(), arguments, arguments + count);
+}
+
+const CudaInstruction *CudaLaunches::Launch::in(int64_t persistent) const {
+  for (const CudaInstruction &one : instructions)
+    if (one.kernel >= 0 && one.kernel == persistent)
+      return &one;
+  return nullptr;
 }
 
 void CudaLaunches::exchange(Exchange kind, uint64_t from, uint64_t to,

@@ -33,6 +33,7 @@
 #include "CudaDriver.h"
 #include "CudaPersistent.h"
 
+#include <array>
 #include <vector>
 
 namespace attune::runtime {
@@ -45,6 +46,8 @@ struct CudaInstruction {
   int64_t kernel = -1; ///< it is none
   int64_t threads, number, atOnce;
 };
+/// A launch may be one of steps of one sequence, and of those of several.
+using CudaInstructions = std::array<CudaInstruction, 2>;
 
 /// Launches in their order, each with the words of its arguments.
 struct CudaLaunches {
@@ -57,7 +60,9 @@ struct CudaLaunches {
     unsigned sizes[6];
     unsigned shared;
     size_t firstWord, numWords;
-    CudaInstruction instruction;
+    CudaInstructions instructions;
+    /// What it is in this persistent kernel; null: nothing.
+    const CudaInstruction *in(int64_t persistent) const;
     size_t firstAccess, numAccesses;
   };
   std::vector<Launch> launches;
@@ -67,7 +72,7 @@ struct CudaLaunches {
   /// With the accesses that were added since the last launch.
   void add(int64_t kernel, const unsigned (&sizes)[6], unsigned shared,
            const uint64_t *arguments, int64_t count,
-           const CudaInstruction &instruction = {});
+           const CudaInstructions &instructions = {});
   void exchange(Exchange kind, uint64_t from, uint64_t to, uint64_t count);
   /// Of a launch that there is nothing to do for.
   void dropAccesses();

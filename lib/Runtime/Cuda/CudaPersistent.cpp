@@ -14,43 +14,50 @@
 
 namespace attune::runtime {
 
-bool CudaPersistent::takes(const CudaLaunches &work) const {
+int64_t CudaPersistent::kernelOf(const CudaLaunches &work) const {
   if (!usable || multiprocessors == 0 || work.launches.empty())
-    return false;
-  const CudaInstruction &first = work.launches.front().instruction;
-  return first.kernel >= 0 &&
-         std::all_of(work.launches.begin(), work.launches.end(),
-                     [&](const CudaLaunches::Launch &launch) {
-                       return launch.instruction.kernel == first.kernel;
-                     });
+    return -1;
+  for (const CudaInstruction &first : work.launches.front().instructions)
+    if (first.kernel >= 0 &&
+        std::all_of(work.launches.begin(), work.launches.end(),
+                    [&](const CudaLaunches::Launch &launch) {
+                      return launch.in(first.kernel);
+                    }))
+      return first.kernel;
+  return -1;
 }
 
-static std::vector<StepLaunch> describe(const CudaLaunches &work) {
+static std::vector<StepLaunch> describe(const CudaLaunches &work,
+                                        int64_t kernel) {
   std::vector<StepLaunch> launches;
   launches.reserve(work.launches.size());
-  for (const CudaLaunches::Launch &launch : work.launches)
-    launches.push_back(
-        {static_cast<uint32_t>(launch.instruction.number), launch.sizes[0],
-         static_cast<uint32_t>(launch.instruction.atOnce),
-         work.words.data() + launch.firstWord, launch.numWords,
-         work.accesses.data() + launch.firstAccess, launch.numAccesses});
+  for (const CudaLaunches::Launch &launch : work.launches) {
+    const CudaInstruction &here = *launch.in(kernel);
+    launches.push_back({static_cast<uint32_t>(here.number), launch.sizes[0],
+                        static_cast<uint32_t>(here.atOnce),
+                        work.words.data() + launch.firstWord, launch.numWords,
+                        work.accesses.data() + launch.firstAccess,
+                        launch.numAccesses});
+  }
   return launches;
 }
 
 bool CudaPersistent::write(CudaProgram &program, const CudaLaunches &work,
                            CudaHandle stream) {
-  const CudaInstruction &first = work.launches.front().instruction;
-  if (program.kernel != first.kernel) {
+  int64_t kernel = kernelOf(work);
+  if (program.kernel != kernel) {
     int perMultiprocessor = 0;
-    program.kernel = first.kernel;
-    program.threads = static_cast<unsigned>(first.threads);
-    if (driver.occupancy(&perMultiprocessor, kernels[first.kernel],
+    program.kernel = kernel;
+    program.threads =
+        static_cast<unsigned>(work.launches.front().in(kernel)->threads);
+    if (driver.occupancy(&perMultiprocessor, kernels[kernel],
                          static_cast<int>(program.threads), 0) != 0)
       perMultiprocessor = 0;
     program.blocks = static_cast<unsigned>(perMultiprocessor) * multiprocessors;
   }
   // What failed here would fail at every step.
-  usable = program.blocks != 0 && writeList(program, describe(work), stream);
+  usable =
+      program.blocks != 0 && writeList(program, describe(work, kernel), stream);
   return usable;
 }
 

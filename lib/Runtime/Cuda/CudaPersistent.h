@@ -46,7 +46,7 @@ public:
   void allow(unsigned count) { multiprocessors = count; }
 
   /// Whether all of these are instructions of one kernel.
-  bool takes(const CudaLaunches &work) const;
+  bool takes(const CudaLaunches &work) const { return kernelOf(work) >= 0; }
   /// Lets the device have the list, once what the stream does is done. False if
   /// that cannot be.
   bool write(CudaProgram &program, const CudaLaunches &work, CudaHandle stream);
@@ -54,6 +54,8 @@ public:
   void destroy(CudaProgram &program) const;
 
 private:
+  /// The kernel that has all of them; -1: none.
+  int64_t kernelOf(const CudaLaunches &work) const;
   bool writeList(CudaProgram &program, const std::vector<StepLaunch> &launches,
                  CudaHandle stream) const;
   bool copyChanges(CudaProgram &program, std::vector<char> image,

@@ -27,7 +27,7 @@ struct DependentLaunch final : impl::DependentLaunchBase<DependentLaunch> {
   void runOnOperation() override {
     for (auto kernel : getOperation().getOps<gpu::GPUFuncOp>()) {
       // A step's kernel waits for its own parts.
-      if (!kernel.isKernel() || kernel.getName() == kPersistentName)
+      if (!kernel.isKernel() || isPersistent(kernel))
         continue;
       NVVM::GriddepcontrolOp wait;
       kernel.walk([&](NVVM::GriddepcontrolOp op) { wait = op; });

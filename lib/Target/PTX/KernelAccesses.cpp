@@ -20,10 +20,16 @@ using namespace mlir;
 
 namespace attune {
 
-llvm::SetVector<Operation *> functionsOfStep(ModuleOp module) {
+llvm::SetVector<Operation *> functionsOfStep(ModuleOp module, bool ofBatch) {
   llvm::SetVector<Operation *> functions;
-  if (auto decode = module.lookupSymbol<func::FuncOp>("decode"))
-    functions.insert(decode);
+  auto start = [&](StringRef name) {
+    if (auto entry = module.lookupSymbol<func::FuncOp>(name))
+      functions.insert(entry);
+  };
+  // Beams, and sequences of one length, are a batch of `decode`.
+  start("decode");
+  if (ofBatch)
+    start("decode_batch");
   for (size_t i = 0; i < functions.size(); ++i)
     functions[i]->walk([&](func::CallOp call) {
       if (auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee()))

@@ -14,8 +14,10 @@
 
 namespace attune {
 
-/// The functions of a decoder's step: `decode` and what it calls.
-llvm::SetVector<mlir::Operation *> functionsOfStep(mlir::ModuleOp module);
+/// The functions of a decoder's step: of one sequence `decode` and what it
+/// calls, of several also `decode_batch`.
+llvm::SetVector<mlir::Operation *> functionsOfStep(mlir::ModuleOp module,
+                                                   bool ofBatch);
 
 /// Calls attune_rt_access before a launch that still uses buffers and views
 /// from outside, for each of them that it reads or writes.

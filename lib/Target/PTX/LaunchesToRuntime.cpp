@@ -111,18 +111,23 @@ struct LaunchesToRuntime final
     auto function =
         LLVM::lookupOrCreateFn(b, getOperation(), "attune_rt_launch", types,
                                LLVM::LLVMVoidType::get(context));
-    nameInstruction(b, launch);
+    nameInstructions(b, launch);
     LLVM::CallOp::create(b, loc, *function, arguments);
     launch.erase();
   }
 
-  /// What the next launch is in the step's kernel.
-  void nameInstruction(OpBuilder &b, gpu::LaunchFuncOp launch) {
-    auto whole = launch->getAttrOfType<SymbolRefAttr>(kPersistentKernel);
-    auto numbers = launch->getAttrOfType<DenseI64ArrayAttr>(kInstruction);
-    if (!whole || !numbers)
+  /// What the next launch is in kernels of a step.
+  void nameInstructions(OpBuilder &b, gpu::LaunchFuncOp launch) {
+    auto kernels = launch->getAttrOfType<ArrayAttr>(kPersistentKernels);
+    auto instructions = launch->getAttrOfType<ArrayAttr>(kInstructions);
+    if (!kernels || !instructions)
       return;
-    Location loc = launch.getLoc();
+    for (auto [kernel, numbers] : llvm::zip_equal(kernels, instructions))
+      nameInstruction(b, launch.getLoc(), cast<SymbolRefAttr>(kernel),
+                      cast<DenseI64ArrayAttr>(numbers));
+  }
+  void nameInstruction(OpBuilder &b, Location loc, SymbolRefAttr whole,
+                       DenseI64ArrayAttr numbers) {
     auto i64 = b.getI64Type();
     SmallVector<Value> arguments = {LLVM::ConstantOp::create(
         b, loc, i64, numberOf(whole.getLeafReference()))};

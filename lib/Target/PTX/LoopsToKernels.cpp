@@ -195,10 +195,10 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
                 op));
   }
 
-  /// Whether a call of `decode` comes here.
+  /// Whether a call of `decode` or `decode_batch` comes here.
   bool isOfStep(func::FuncOp func) {
     if (step.empty())
-      step = functionsOfStep(getOperation());
+      step = functionsOfStep(getOperation(), /*ofBatch=*/true);
     return step.contains(func);
   }
 

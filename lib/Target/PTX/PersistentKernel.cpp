@@ -5,10 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-// A step's launches become instructions of one cooperative launch. All blocks
-// are resident and go through the same list; each takes the tasks that fall to
-// it, waits on counters of what an instruction reads, and adds to its counter
-// what it has done. The list, which the runtime writes (CudaPersistent.h), is
+// A step's launches become instructions of one cooperative launch: one kernel
+// has what steps of one sequence launch, another one what steps of a few do,
+// whose products have more rows. All blocks are resident and go through the
+// same list; each takes the tasks that fall to it, waits on counters of what an
+// instruction reads, and adds to its counter what it has done. The list, which
+// the runtime writes (CudaPersistent.h), is
 
 //   instructions  8 words of 32 bits: the kernel's number here, groups of
 //                 tasks, the block that takes the first group, tasks, where its
@@ -60,9 +62,19 @@ struct Part {
 constexpr int64_t kSharedStep = 128;
 /// Shared memory that every launch may have.
 constexpr int64_t kMostShared = 48 << 10;
-/// Threads of a multiprocessor, which have 128 registers each, and so the most
-/// of a block.
-constexpr int64_t kResidentThreads = 512;
+/// The most threads of a block: they have 128 registers each.
+constexpr int64_t kMostThreads = 512;
+
+/// A kind of step.
+struct Kind {
+  StringRef name; ///< of its kernel
+  bool ofBatch;
+  int64_t rowsOfPanel;     ///< that products of few rows have at once
+  int64_t residentThreads; ///< of a multiprocessor
+};
+/// Sums of four rows take up to 255 registers.
+constexpr Kind kKinds[] = {{kPersistentName, false, 1, kMostThreads},
+                           {kPersistentBatchName, true, 4, kMostThreads / 2}};
 
 int64_t bytesOf(Type type) {
   auto buffer = cast<MemRefType>(type);
@@ -72,7 +84,7 @@ int64_t bytesOf(Type type) {
 
 /// Whether threads of a part of a block can run it: they wait for each other by
 /// gpu.barrier alone, and scratch has a known size.
-bool canBePart(gpu::GPUFuncOp kernel, int64_t threads) {
+bool canBePart(gpu::GPUFuncOp kernel, int64_t threads, const Kind &kind) {
   if (!kernel.getBody().hasOneBlock() || kernel.getNumPrivateAttributions())
     return false;
   bool good = llvm::all_of(kernel.getArgumentTypes(), [](Type type) {
@@ -85,7 +97,7 @@ bool canBePart(gpu::GPUFuncOp kernel, int64_t threads) {
     if (isa<nvgpu::MmaSyncOp, NVVM::MmaOp>(op))
       good &= threads <= 32;
     if (auto rows = op->getAttrOfType<IntegerAttr>(kRowsOfPanel))
-      good &= rows.getInt() == 1;
+      good &= rows.getInt() == kind.rowsOfPanel;
     if (isa<NVVM::NVVMDialect>(op->getDialect()))
       good &= isa<NVVM::GriddepcontrolOp, NVVM::MmaOp, NVVM::CpAsyncOp,
                   NVVM::CpAsyncCommitGroupOp, NVVM::CpAsyncWaitGroupOp>(op);
@@ -97,23 +109,25 @@ bool canBePart(gpu::GPUFuncOp kernel, int64_t threads) {
   return good;
 }
 
-struct PersistentKernel final : impl::PersistentKernelBase<PersistentKernel> {
-  using Base::Base;
+/// Makes the kernel of one kind of step.
+class StepKernel {
+public:
+  StepKernel(ModuleOp module, const Kind &kind) : module(module), kind(kind) {}
 
-  void runOnOperation() override {
+  /// The number of its parts; 0: there is none.
+  size_t make() {
     SmallVector<gpu::LaunchFuncOp> launches;
-    for (Operation *function : functionsOfStep(getOperation()))
+    for (Operation *function : functionsOfStep(module, kind.ofBatch))
       function->walk([&](gpu::LaunchFuncOp launch) {
         if (findPart(launch))
           launches.push_back(launch);
       });
     if (!launches.empty())
       join(launches);
-    if (!earlyLaunches)
-      getOperation().walk([](NVVM::GriddepcontrolOp wait) { wait.erase(); });
-    numParts = parts.size();
+    return parts.size();
   }
 
+private:
   //===--------------------------------------------------------------------===//
   // Parts
   //===--------------------------------------------------------------------===//
@@ -127,8 +141,8 @@ struct PersistentKernel final : impl::PersistentKernelBase<PersistentKernel> {
             size = columns * rows;
     if (launch.getDynamicSharedMemorySize() || launch.hasClusterSize() ||
         getConstantIntValue(block.z) != 1 || getConstantIntValue(grid.y) != 1 ||
-        getConstantIntValue(grid.z) != 1 || size < 1 ||
-        size > kResidentThreads || (size != 1 && size % 32 != 0))
+        getConstantIntValue(grid.z) != 1 || size < 1 || size > kMostThreads ||
+        (size != 1 && size % 32 != 0))
       return nullptr;
     auto [known, isNew] = places.try_emplace(launch.getKernel(), -1);
     if (!isNew) {
@@ -139,10 +153,10 @@ struct PersistentKernel final : impl::PersistentKernelBase<PersistentKernel> {
     }
     Part part;
     part.kernel = dyn_cast_or_null<gpu::GPUFuncOp>(
-        SymbolTable::lookupSymbolIn(getOperation(), launch.getKernel()));
+        SymbolTable::lookupSymbolIn(module, launch.getKernel()));
     part.columns = columns;
     part.rows = rows;
-    if (!part.kernel || !canBePart(part.kernel, size))
+    if (!part.kernel || !canBePart(part.kernel, size, kind))
       return nullptr;
     for (BlockArgument array : part.kernel.getWorkgroupAttributions()) {
       part.sharedBytes += bytesOf(array.getType());
@@ -168,15 +182,22 @@ struct PersistentKernel final : impl::PersistentKernelBase<PersistentKernel> {
       shared = std::max(shared, part.atOnce * part.sharedBytes);
     }
     gpu::GPUFuncOp whole = build();
-    auto module = whole->getParentOfType<gpu::GPUModuleOp>();
+    auto kernels = whole->getParentOfType<gpu::GPUModuleOp>();
     auto name = SymbolRefAttr::get(
-        module.getNameAttr(), {FlatSymbolRefAttr::get(whole.getNameAttr())});
-    Builder b(&getContext());
+        kernels.getNameAttr(), {FlatSymbolRefAttr::get(whole.getNameAttr())});
+    Builder b(module.getContext());
+    auto append = [&](Operation *to, StringRef attribute, Attribute value) {
+      SmallVector<Attribute, 2> all;
+      if (auto before = to->getAttrOfType<ArrayAttr>(attribute))
+        all.assign(before.begin(), before.end());
+      all.push_back(value);
+      to->setAttr(attribute, b.getArrayAttr(all));
+    };
     for (gpu::LaunchFuncOp launch : launches) {
       const Part &part = *findPart(launch);
-      launch->setAttr(kPersistentKernel, name);
-      launch->setAttr(kInstruction, b.getDenseI64ArrayAttr(
-                                        {threads, part.number, part.atOnce}));
+      append(launch, kPersistentKernels, name);
+      append(launch, kInstructions,
+             b.getDenseI64ArrayAttr({threads, part.number, part.atOnce}));
     }
   }
 
@@ -273,27 +294,31 @@ struct PersistentKernel final : impl::PersistentKernelBase<PersistentKernel> {
     Value first; ///< whether it is the block's first one
   };
 
+  /// Of a multiprocessor.
+  int64_t residentBlocks() const {
+    return std::max<int64_t>(kind.residentThreads / threads, 1);
+  }
+
   gpu::GPUFuncOp build() {
-    auto module = parts.front().kernel->getParentOfType<gpu::GPUModuleOp>();
-    OpBuilder b(&getContext());
-    b.setInsertionPointToEnd(module.getBody());
-    Location loc = module.getLoc();
-    auto pointer = LLVM::LLVMPointerType::get(&getContext(), 1);
+    auto kernels = parts.front().kernel->getParentOfType<gpu::GPUModuleOp>();
+    OpBuilder b(module.getContext());
+    b.setInsertionPointToEnd(kernels.getBody());
+    Location loc = kernels.getLoc();
+    auto pointer = LLVM::LLVMPointerType::get(module.getContext(), 1);
     auto type = b.getFunctionType(
         {pointer, pointer, pointer, pointer, b.getIndexType()}, {});
     SmallVector<Type, 1> arrays;
     if (shared)
       arrays.push_back(MemRefType::get({shared}, b.getI8Type(),
                                        MemRefLayoutAttrInterface(), space));
-    auto whole = gpu::GPUFuncOp::create(b, loc, kPersistentName, type, arrays);
+    auto whole = gpu::GPUFuncOp::create(b, loc, kind.name, type, arrays);
     whole->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
     whole.setKnownBlockSizeAttr(
         b.getDenseI32ArrayAttr({static_cast<int32_t>(threads), 1, 1}));
-    // More registers would leave room for half of the threads, and of what they
-    // have under way; with fewer, attention spills.
-    whole->setAttr(
-        NVVM::NVVMDialect::getMinctasmAttrName(),
-        b.getI32IntegerAttr(static_cast<int32_t>(kResidentThreads / threads)));
+    // With one row, more registers would leave room for half of the threads,
+    // and of what they have under way; with fewer, attention spills.
+    whole->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                   b.getI32IntegerAttr(static_cast<int32_t>(residentBlocks())));
     Block &entry = whole.getBody().front();
     b.setInsertionPointToStart(&entry);
     Maker m{b, loc};
@@ -544,10 +569,28 @@ struct PersistentKernel final : impl::PersistentKernelBase<PersistentKernel> {
     });
   }
 
+  ModuleOp module;
+  Kind kind;
   SmallVector<Part> parts;
   llvm::DenseMap<SymbolRefAttr, int64_t> places; ///< of a kernel in `parts`
   int64_t threads = 0, shared = 0;               ///< of a block
   Attribute space;                               ///< of shared memory
 };
+
+struct PersistentKernel final : impl::PersistentKernelBase<PersistentKernel> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (const Kind &kind : kKinds)
+      numParts += StepKernel(getOperation(), kind).make();
+    if (!earlyLaunches)
+      getOperation().walk([](NVVM::GriddepcontrolOp wait) { wait.erase(); });
+  }
+};
 } // namespace
+
+bool isPersistent(gpu::GPUFuncOp kernel) {
+  return llvm::any_of(
+      kKinds, [&](const Kind &kind) { return kernel.getName() == kind.name; });
+}
 } // namespace attune

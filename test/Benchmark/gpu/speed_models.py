@@ -28,7 +28,7 @@ FULL = {
                  "tie_word_embeddings": False},
     "forms": [["llama-1b", "int8"], ["llama-1b", "int4"], ["llama-1b", "fp8"]],
     "persistent": ["persistent", "int4-persistent"],
-    "prompt": 512, "tokens": 128, "batches": [1, 8, 16, 32, 64],
+    "prompt": 512, "tokens": 128, "batches": [1, 4, 8, 16, 32, 64],
 }
 # Only to see that everything runs.
 SMALL = {

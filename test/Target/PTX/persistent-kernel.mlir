@@ -2,7 +2,8 @@
 // RUN: attune-opt %s --attune-persistent-kernel="early-launches=false" --split-input-file | FileCheck %s --check-prefix=OLD
 
 // A warp for a row and two warps for a panel: blocks have 128 threads, which are
-// four of the one or two of the other.
+// four of the one or two of the other. Products of one row at a time are of steps
+// of one sequence, of four rows of those of several.
 
 // CHECK-LABEL: gpu.module @kernels
 // CHECK:         gpu.func @panel(
@@ -41,13 +42,21 @@
 // CHECK:             "red.release.gpu.global.add.u32 [$0], $1;"
 // CHECK:           "atom.acq_rel.gpu.global.add.u32 $0, [$1], 1;"
 // CHECK:             "st.relaxed.gpu.global.u32 [$0], 0;"
+// CHECK:         gpu.func @decode_batch_persistent(
+// CHECK-SAME:      workgroup(%{{.+}} : memref<512xi8, 3>) kernel
+// CHECK:               scf.index_switch
+// CHECK:               case 0 {
+// CHECK:               case 1 {
+// CHECK-NOT:           case 2
+// CHECK:           "atom.acq_rel.gpu.global.add.u32 $0, [$1], 1;"
 
 // CHECK-LABEL: func.func private @layer(
 // CHECK:         gpu.launch_func @kernels::@row
-// CHECK-SAME:      attune.instruction = array<i64: 128, 0, 4>
-// CHECK-SAME:      attune.persistent_kernel = @kernels::@decode_persistent
+// CHECK-SAME:      attune.instructions = [array<i64: 128, 0, 4>, array<i64: 128, 0, 4>]
+// CHECK-SAME:      attune.persistent_kernels = [@kernels::@decode_persistent, @kernels::@decode_batch_persistent]
 // CHECK:         gpu.launch_func @kernels::@panel
-// CHECK-SAME:      attune.instruction = array<i64: 128, 1, 2>
+// CHECK-SAME:      attune.instructions = [array<i64: 128, 1, 2>]
+// CHECK-SAME:      attune.persistent_kernels = [@kernels::@decode_persistent]
 // Of many rows; with shared memory of a launch; another entry's.
 // CHECK:         gpu.launch_func @kernels::@tile
 // CHECK-NOT:       attune.instruction
@@ -58,6 +67,13 @@
 // CHECK:         gpu.launch_func @kernels::@row
 // CHECK-NOT:       attune.instruction
 // CHECK-LABEL: func.func @decode(
+// CHECK-LABEL: func.func @decode_batch(
+// CHECK:         gpu.launch_func @kernels::@row
+// CHECK-SAME:      attune.instructions = [array<i64: 128, 0, 4>]
+// CHECK-SAME:      attune.persistent_kernels = [@kernels::@decode_batch_persistent]
+// CHECK:         gpu.launch_func @kernels::@panels
+// CHECK-SAME:      attune.instructions = [array<i64: 128, 1, 1>]
+// CHECK-SAME:      attune.persistent_kernels = [@kernels::@decode_batch_persistent]
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @row(%p: !llvm.ptr<1>, %n: index, %x: f32) kernel {
@@ -75,7 +91,15 @@ module attributes {gpu.container_module} {
       %x = llvm.load %w : !llvm.ptr<1> -> f32
       nvvm.griddepcontrol wait
       memref.store %x, %sums[%thread] : memref<16xf32, 3>
-      gpu.barrier
+      gpu.barrier {attune.rows_of_panel = 1 : i64}
+      gpu.return
+    }
+    gpu.func @panels(%w: !llvm.ptr<1>) workgroup(%sums: memref<128xf32, 3>) kernel {
+      %thread = gpu.thread_id x
+      %x = llvm.load %w : !llvm.ptr<1> -> f32
+      nvvm.griddepcontrol wait
+      memref.store %x, %sums[%thread] : memref<128xf32, 3>
+      gpu.barrier {attune.rows_of_panel = 4 : i64}
       gpu.return
     }
     gpu.func @tile(%x: f32) kernel {
@@ -106,6 +130,14 @@ module attributes {gpu.container_module} {
   }
   func.func @decode(%n: index, %x: f32, %p: !llvm.ptr<1>, %w: !llvm.ptr<1>) {
     func.call @layer(%n, %x, %p, %w) : (index, f32, !llvm.ptr<1>, !llvm.ptr<1>) -> ()
+    return
+  }
+  func.func @decode_batch(%n: index, %x: f32, %p: !llvm.ptr<1>, %w: !llvm.ptr<1>) {
+    %c1 = arith.constant 1 : index
+    %c32 = arith.constant 32 : index
+    %c128 = arith.constant 128 : index
+    gpu.launch_func @kernels::@row blocks in (%n, %c1, %c1) threads in (%c32, %c1, %c1) args(%p : !llvm.ptr<1>, %n : index, %x : f32)
+    gpu.launch_func @kernels::@panels blocks in (%n, %c1, %c1) threads in (%c128, %c1, %c1) args(%w : !llvm.ptr<1>)
     return
   }
 }

@@ -20,13 +20,17 @@ namespace attune {
 #define GEN_PASS_REGISTRATION
 #include "attune/Target/PTX/Passes.h.inc"
 
-/// The kernel of a decoder's step.
+/// The kernels of a decoder's step: of one sequence, and of two to kFewRows.
 constexpr char kPersistentName[] = "decode_persistent";
-/// Attributes of a launch that may be an instruction of it: its symbol, and the
-/// threads of its blocks, the number of the launched kernel there, and the most
-/// tasks of that which a block has at once.
-constexpr char kPersistentKernel[] = "attune.persistent_kernel";
-constexpr char kInstruction[] = "attune.instruction";
+constexpr char kPersistentBatchName[] = "decode_batch_persistent";
+/// Attributes of a launch that may be an instruction of one of them or of both:
+/// their symbols, and of each the threads of its blocks, the number of the
+/// launched kernel there, and the most tasks of that which a block has at once.
+constexpr char kPersistentKernels[] = "attune.persistent_kernels";
+constexpr char kInstructions[] = "attune.instructions";
+
+/// A kernel that goes through a list of instructions.
+bool isPersistent(mlir::gpu::GPUFuncOp kernel);
 
 /// Registers the translations that gpu-module-to-binary needs to turn kernels
 /// into PTX.

@@ -95,7 +95,8 @@ def LoopsToKernels : Pass<"attune-loops-to-kernels", "::mlir::ModuleOp"> {
     Option<"rowsOfBlock", "rows-of-block", "int64_t", /*default=*/"4",
       "How many of them stand along the first of two dimensions">,
     Option<"accesses", "accesses", "bool", /*default=*/"false",
-      "Say before each launch of the entry `decode` what it reads and writes">,
+      "Say before each launch of the entries `decode` and `decode_batch` what "
+      "it reads and writes">,
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Launches made of loops">,
@@ -109,8 +110,9 @@ def PersistentKernel : Pass<"attune-persistent-kernel", "::mlir::ModuleOp"> {
     Needs: kernels outlined; launches whose accesses are said before them
     (attune-loops-to-kernels with `accesses`).
     Gives: one kernel, `decode_persistent`, that has the code of all kernels which
-    the entry `decode` and what it calls launch, as far as parts of a block can
-    run it. All its blocks run at once and go through a list of instructions in
+    the entry `decode` and what it calls launch for one sequence, as far as parts
+    of a block can run it, and another one, `decode_batch_persistent`, for what
+    `decode` and `decode_batch` launch for two to eight. All its blocks run at once and go through a list of instructions in
     device memory: a kernel, its tasks (which were blocks of its launch), and the
     instructions that it waits for. Threads wait where `griddepcontrol.wait`
     stood, or at the start. Such launches get attributes that say what they are
@@ -142,8 +144,8 @@ def PersistentKernel : Pass<"attune-persistent-kernel", "::mlir::ModuleOp"> {
     }
     func.func @decode() {
       gpu.launch_func @kernels::@decode_0 blocks in ... args(%n : i64)
-        {attune.persistent_kernel = @kernels::@decode_persistent,
-         attune.instruction = array<i64: 128, 0, 1>}
+        {attune.persistent_kernels = [@kernels::@decode_persistent],
+         attune.instructions = [array<i64: 128, 0, 1>]}
     ```
   }];
   let dependentDialects = [
@@ -156,7 +158,7 @@ def PersistentKernel : Pass<"attune-persistent-kernel", "::mlir::ModuleOp"> {
       "Kernels may wait for the one before (griddepcontrol)">,
   ];
   let statistics = [
-    Statistic<"numParts", "num-parts", "Kernels that the step's kernel has">,
+    Statistic<"numParts", "num-parts", "Kernels that the kernels of steps have">,
   ];
 }
 
