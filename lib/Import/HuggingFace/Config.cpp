@@ -73,8 +73,10 @@ std::string_view Config::oneOf(std::initializer_list<std::string_view> keys) {
 
 void Config::error(std::string_view key, const std::string &message) {
   const Value *value = object.find(key);
-  reporter.error(value ? value->offset : object.offset,
-                 key.empty() ? pointer : child(key), message);
+  std::string place = key.empty() ? pointer : child(key);
+  // Importers may read a key more than once.
+  if (report.errors.emplace(place, message).second)
+    reporter.error(value ? value->offset : object.offset, place, message);
 }
 
 SourceLocation Config::locate(std::string_view key) const {

@@ -38,6 +38,8 @@ struct KeyReport {
   std::set<std::string> foundIgnored; ///< those of them that the file has
   /// Keys that nobody knows and that are passed over, with their places.
   std::vector<std::pair<std::string, SourceLocation>> passedOver;
+  /// Places and messages that were shown.
+  std::set<std::pair<std::string, std::string>> errors;
 };
 
 /// An object of config.json. Reading a key marks it; `finish` reports the keys
