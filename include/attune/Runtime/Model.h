@@ -103,7 +103,8 @@ void attune_rt_launch(int64_t kernel, int64_t grid_x, int64_t grid_y,
  * two with two calls. Blocks of it have so many threads: what the launched
  * kernel is there, and the most of its blocks that one of those has room for.
  */
-void attune_rt_instruction(int64_t kernel, int64_t threads, int64_t number,
+void attune_rt_instruction(int64_t kernel, int64_t threads,
+                           int64_t shared_bytes, int64_t number,
                            int64_t at_once);
 /* It reads so much memory of the device from an address on, or, if `writes` is
  * not zero, writes it and may read it. */

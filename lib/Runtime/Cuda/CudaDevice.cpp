@@ -27,7 +27,6 @@ thread_local CudaDevice *current = nullptr;
 constexpr int attributeMajor = 75, attributeMinor = 76,
               attributeMultiprocessors = 16, attributeCooperative = 95;
 constexpr int jitErrorLog = 5, jitErrorLogBytes = 6;
-constexpr int functionSharedBytes = 8;
 constexpr uint64_t defaultSharedBytes = 48 << 10;
 
 constexpr uint64_t frameAlignment = 256;
@@ -584,7 +583,8 @@ void CudaDevice::launch(int64_t kernel, const unsigned (&sizes)[6],
     if (size == 0)
       return work.dropAccesses();
   if (shared > defaultSharedBytes &&
-      failed(driver.functionSetAttribute(kernels[kernel], functionSharedBytes,
+      failed(driver.functionSetAttribute(kernels[kernel],
+                                         CudaDriver::functionSharedBytes,
                                          static_cast<int>(shared)),
              "starting a kernel", problem)) {
     problem.message += std::string(" in ") + code->kernels[kernel];
@@ -728,9 +728,9 @@ void attune_rt_launch(int64_t kernel, int64_t gridX, int64_t gridY,
   current->launch(kernel, sizes, static_cast<uint64_t>(shared), words, count);
 }
 
-void attune_rt_instruction(int64_t kernel, int64_t threads, int64_t number,
-                           int64_t atOnce) {
-  current->nameInstruction({kernel, threads, number, atOnce});
+void attune_rt_instruction(int64_t kernel, int64_t threads, int64_t sharedBytes,
+                           int64_t number, int64_t atOnce) {
+  current->nameInstruction({kernel, threads, sharedBytes, number, atOnce});
 }
 
 void attune_rt_access(int64_t address, int64_t bytes, int64_t writes) {

@@ -102,6 +102,7 @@ struct CudaDriver {
   CudaResult (*moduleUnload)(CudaHandle module);
   CudaResult (*moduleGetFunction)(CudaHandle *function, CudaHandle module,
                                   const char *name);
+  static constexpr int functionSharedBytes = 8, functionSharedPercent = 9;
   CudaResult (*functionSetAttribute)(CudaHandle function, int attribute,
                                      int value);
   CudaResult (*launchKernel)(CudaHandle function, unsigned gridX,

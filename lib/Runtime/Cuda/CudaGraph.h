@@ -41,10 +41,10 @@ namespace attune::runtime {
 class Nccl;
 
 /// What a launch is in a persistent kernel: the number of that one, the threads
-/// of its blocks, and as in StepLaunch.
+/// and shared memory of its blocks, and as in StepLaunch.
 struct CudaInstruction {
   int64_t kernel = -1; ///< it is none
-  int64_t threads, number, atOnce;
+  int64_t threads, sharedBytes, number, atOnce;
 };
 /// A launch may be one of steps of one sequence, and of those of several.
 using CudaInstructions = std::array<CudaInstruction, 2>;

@@ -48,10 +48,20 @@ bool CudaPersistent::write(CudaProgram &program, const CudaLaunches &work,
   if (program.kernel != kernel) {
     int perMultiprocessor = 0;
     program.kernel = kernel;
-    program.threads =
-        static_cast<unsigned>(work.launches.front().in(kernel)->threads);
-    if (driver.occupancy(&perMultiprocessor, kernels[kernel],
-                         static_cast<int>(program.threads), 0) != 0)
+    const CudaInstruction &first = *work.launches.front().in(kernel);
+    program.threads = static_cast<unsigned>(first.threads);
+    program.sharedBytes = static_cast<unsigned>(first.sharedBytes);
+    auto allow = [&](int attribute, unsigned value) {
+      return driver.functionSetAttribute(kernels[kernel], attribute,
+                                         static_cast<int>(value)) == 0;
+    };
+    bool allowed =
+        program.sharedBytes == 0 ||
+        (allow(CudaDriver::functionSharedBytes, program.sharedBytes) &&
+         allow(CudaDriver::functionSharedPercent, 100));
+    if (!allowed || driver.occupancy(&perMultiprocessor, kernels[kernel],
+                                     static_cast<int>(program.threads),
+                                     program.sharedBytes) != 0)
       perMultiprocessor = 0;
     program.blocks = static_cast<unsigned>(perMultiprocessor) * multiprocessors;
   }
@@ -132,7 +142,8 @@ CudaResult CudaPersistent::start(const CudaProgram &program,
       program.memory + program.words, program.memory, program.size};
   void *params[] = {&words[0], &words[1], &words[2], &words[3], &words[4]};
   return driver.launchCooperative(kernels[program.kernel], program.blocks, 1, 1,
-                                  program.threads, 1, 1, 0, stream, params);
+                                  program.threads, 1, 1, program.sharedBytes,
+                                  stream, params);
 }
 
 void CudaPersistent::destroy(CudaProgram &program) const {

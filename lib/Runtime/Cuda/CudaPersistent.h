@@ -31,7 +31,7 @@ struct CudaProgram {
   size_t capacity = 0; ///< bytes there
   std::vector<char> image;
   int64_t kernel = -1;
-  unsigned blocks = 0, threads = 0;
+  unsigned blocks = 0, threads = 0, sharedBytes = 0;
   size_t size = 0; ///< instructions
   /// Where they, their waits and words begin, in bytes; counters come first.
   size_t instructions = 0, waits = 0, words = 0;

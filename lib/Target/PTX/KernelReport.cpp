@@ -78,6 +78,10 @@ static Multiprocessor describe(StringRef chip) {
   }
 }
 
+int64_t sharedBytesOfMultiprocessor(StringRef chip) {
+  return describe(chip).sharedBytes;
+}
+
 int64_t occupancyPercent(const KernelUse &kernel, int64_t threads,
                          StringRef chip) {
   constexpr int64_t registers = 64 << 10;

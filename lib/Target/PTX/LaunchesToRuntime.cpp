@@ -129,8 +129,10 @@ struct LaunchesToRuntime final
   void nameInstruction(OpBuilder &b, Location loc, SymbolRefAttr whole,
                        DenseI64ArrayAttr numbers) {
     auto i64 = b.getI64Type();
-    SmallVector<Value> arguments = {LLVM::ConstantOp::create(
-        b, loc, i64, numberOf(whole.getLeafReference()))};
+    int64_t kernel = numberOf(whole.getLeafReference());
+    sharedBytes[kernel] = numbers[1];
+    SmallVector<Value> arguments = {
+        LLVM::ConstantOp::create(b, loc, i64, kernel)};
     for (int64_t number : numbers.asArrayRef())
       arguments.push_back(LLVM::ConstantOp::create(b, loc, i64, number));
     auto function =

@@ -68,6 +68,7 @@ void PTXBackend::addThreadPasses(OpPassManager &pm,
     return;
   PersistentKernelOptions step;
   step.earlyLaunches = hasDependentLaunch(target.gpu);
+  step.sharedBytes = sharedBytesOfMultiprocessor(target.gpu);
   pm.addPass(createPersistentKernel(step));
 }
 

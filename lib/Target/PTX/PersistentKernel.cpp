@@ -20,8 +20,13 @@
 //   words         of 64 bits: arguments of kernels
 //   counters      32 bits for each instruction, and one for blocks that are
 //                 done; the last of these sets all back to zero
+//
+// A block also looks ahead in the list: while it waits, its threads copy
+// weights of the tasks that it has next into shared memory (WeightRing.h).
 
 #include "KernelAccesses.h"
+#include "StepList.h"
+#include "WeightRing.h"
 #include "attune/Target/PTX/Passes.h"
 #include "attune/TargetInfo/GpuTiles.h"
 
@@ -54,6 +59,9 @@ struct Part {
   int64_t sharedBytes = 0;       ///< of a block, a multiple of kSharedStep
   int64_t atOnce = 1;            ///< tasks that a block has room for
   int64_t number = 0;
+  /// What threads copy ahead; none: it reads its weights itself.
+  std::optional<KernelWeights> weights;
+  bool copies = false; ///< into shared memory, for itself
 
   int64_t threads() const { return columns * rows; }
 };
@@ -62,6 +70,9 @@ struct Part {
 constexpr int64_t kSharedStep = 128;
 /// Shared memory that every launch may have.
 constexpr int64_t kMostShared = 48 << 10;
+/// What tasks of small kernels may have of it side by side: the rest of the
+/// memory of a multiprocessor is for weights.
+constexpr int64_t kSharedSideBySide = 16 << 10;
 /// The most threads of a block: they have 128 registers each.
 constexpr int64_t kMostThreads = 512;
 
@@ -112,7 +123,8 @@ bool canBePart(gpu::GPUFuncOp kernel, int64_t threads, const Kind &kind) {
 /// Makes the kernel of one kind of step.
 class StepKernel {
 public:
-  StepKernel(ModuleOp module, const Kind &kind) : module(module), kind(kind) {}
+  StepKernel(ModuleOp module, const Kind &kind, int64_t sharedBytes)
+      : module(module), kind(kind), sharedOfMultiprocessor(sharedBytes) {}
 
   /// The number of its parts; 0: there is none.
   size_t make() {
@@ -164,6 +176,10 @@ private:
     }
     if (part.sharedBytes > kMostShared)
       return nullptr;
+    part.weights = KernelWeights::find(part.kernel);
+    part.kernel.walk([&](Operation *op) {
+      part.copies |= isa<nvgpu::DeviceAsyncCopyOp, NVVM::CpAsyncOp>(op);
+    });
     part.number = static_cast<int64_t>(parts.size());
     known->second = part.number;
     parts.push_back(part);
@@ -176,11 +192,14 @@ private:
       threads = std::max<int64_t>(threads, llvm::PowerOf2Ceil(part.threads()));
     for (Part &part : parts) {
       int64_t room =
-          part.sharedBytes ? kMostShared / part.sharedBytes : threads;
+          part.sharedBytes
+              ? std::max<int64_t>(kSharedSideBySide / part.sharedBytes, 1)
+              : threads;
       if (part.threads() > 1)
         part.atOnce = std::min(threads / part.threads(), room);
       shared = std::max(shared, part.atOnce * part.sharedBytes);
     }
+    planRing();
     gpu::GPUFuncOp whole = build();
     auto kernels = whole->getParentOfType<gpu::GPUModuleOp>();
     auto name = SymbolRefAttr::get(
@@ -197,93 +216,52 @@ private:
       const Part &part = *findPart(launch);
       append(launch, kPersistentKernels, name);
       append(launch, kInstructions,
-             b.getDenseI64ArrayAttr({threads, part.number, part.atOnce}));
+             b.getDenseI64ArrayAttr(
+                 {threads, ring ? ring->bytes() : 0,
+                  part.number | unitsOf(part) << WeightRing::kNumberBits,
+                  part.atOnce}));
     }
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Weights that are copied ahead
+  //===--------------------------------------------------------------------===//
+
+  /// As kernels that have arrays there write it.
+  Attribute spaceOfShared() {
+    return space ? space : Builder(module.getContext()).getI64IntegerAttr(3);
+  }
+
+  /// In the list.
+  int64_t unitsOf(const Part &part) const {
+    return part.weights  ? part.weights->units()
+           : part.copies ? WeightRing::kStop
+                         : 0;
+  }
+
+  /// What is left of a multiprocessor's memory, if a kernel has weights that
+  /// fit.
+  void planRing() {
+    constexpr int64_t ofSystem = 1 << 10; // for each block
+    int64_t room =
+        sharedOfMultiprocessor / residentBlocks() - ofSystem - shared;
+    int64_t units = std::max<int64_t>(room, 0) / threads / KernelWeights::kUnit;
+    bool any = false;
+    for (Part &part : parts) {
+      if (part.weights && (part.copies || part.weights->units() > units))
+        part.weights.reset();
+      any |= part.weights.has_value();
+    }
+    if (any)
+      ring.emplace(threads, units, spaceOfShared());
   }
 
   //===--------------------------------------------------------------------===//
   // The kernel
   //===--------------------------------------------------------------------===//
 
-  /// What is made stands at `b`; numbers of the list have 32 bits.
-  struct Maker {
-    OpBuilder &b;
-    Location loc;
-
-    Value index(int64_t value) {
-      return arith::ConstantIndexOp::create(b, loc, value);
-    }
-    Value word(int64_t value) {
-      return LLVM::ConstantOp::create(b, loc, b.getI32Type(), value);
-    }
-    Value toIndex(Value value) {
-      return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), value);
-    }
-    Value toWord(Value value) {
-      return arith::IndexCastUIOp::create(b, loc, b.getI32Type(), value);
-    }
-    Value add(Value lhs, Value rhs) {
-      return arith::AddIOp::create(b, loc, lhs, rhs);
-    }
-    Value mul(Value lhs, int64_t rhs) {
-      return arith::MulIOp::create(b, loc, lhs, index(rhs));
-    }
-    Value div(Value lhs, int64_t rhs) {
-      return arith::DivUIOp::create(b, loc, lhs, index(rhs));
-    }
-    Value rem(Value lhs, int64_t rhs) {
-      return arith::RemUIOp::create(b, loc, lhs, index(rhs));
-    }
-    Value is(arith::CmpIPredicate how, Value lhs, Value rhs) {
-      return arith::CmpIOp::create(b, loc, how, lhs, rhs);
-    }
-    Value less(Value lhs, Value rhs) {
-      return is(arith::CmpIPredicate::ult, lhs, rhs);
-    }
-    Value place(Value base, Type type, Value at) {
-      auto pointer = LLVM::LLVMPointerType::get(b.getContext(), 1);
-      Value number = arith::IndexCastOp::create(b, loc, b.getI64Type(), at);
-      return LLVM::GEPOp::create(b, loc, pointer, type, base,
-                                 ArrayRef<LLVM::GEPArg>{number});
-    }
-    /// Of the list, which nobody writes meanwhile.
-    Value read(Value base, Type type, Value at, unsigned alignment) {
-      return LLVM::LoadOp::create(b, loc, type, place(base, type, at),
-                                  alignment,
-                                  /*isVolatile=*/false, /*isNonTemporal=*/false,
-                                  /*isInvariant=*/true);
-    }
-    void when(Value condition, llvm::function_ref<void()> body) {
-      auto guard =
-          scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
-      OpBuilder::InsertionGuard keep(b);
-      b.setInsertionPointToStart(guard.thenBlock());
-      body();
-    }
-    void count(Value from, Value to, Value step,
-               llvm::function_ref<void(Value)> body) {
-      auto loop = scf::ForOp::create(b, loc, from, to, step);
-      OpBuilder::InsertionGuard keep(b);
-      b.setInsertionPointToStart(loop.getBody());
-      body(loop.getInductionVar());
-    }
-    /// An instruction of PTX that others may not pass.
-    Value assembly(Type result, StringRef text, StringRef constraints,
-                   ValueRange operands) {
-      auto made = LLVM::InlineAsmOp::create(
-          b, loc, result ? TypeRange(result) : TypeRange(), operands, text,
-          constraints, /*has_side_effects=*/true, /*is_align_stack=*/false,
-          LLVM::tailcallkind::TailCallKind::None,
-          LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
-          ArrayAttr());
-      return result ? made.getRes() : Value();
-    }
-  };
-
   /// Of the kernel that is made.
-  struct Outside {
-    Value thread, block, blocks;
-    Value list, waits, words, counters, size; ///< parameters
+  struct Outside : StepList {
     Value shared;
     Block *entry; ///< of the kernel: once for all tasks
   };
@@ -310,7 +288,8 @@ private:
     SmallVector<Type, 1> arrays;
     if (shared)
       arrays.push_back(MemRefType::get({shared}, b.getI8Type(),
-                                       MemRefLayoutAttrInterface(), space));
+                                       MemRefLayoutAttrInterface(),
+                                       spaceOfShared()));
     auto whole = gpu::GPUFuncOp::create(b, loc, kind.name, type, arrays);
     whole->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
     whole.setKnownBlockSizeAttr(
@@ -321,7 +300,7 @@ private:
                    b.getI32IntegerAttr(static_cast<int32_t>(residentBlocks())));
     Block &entry = whole.getBody().front();
     b.setInsertionPointToStart(&entry);
-    Maker m{b, loc};
+    StepMaker m{b, loc};
     Outside out;
     out.thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
     out.block = gpu::BlockIdOp::create(b, loc, gpu::Dimension::x);
@@ -334,6 +313,8 @@ private:
     if (shared)
       out.shared = whole.getWorkgroupAttributions().front();
     out.entry = &entry;
+    if (ring)
+      ring->make(m);
     auto end = gpu::ReturnOp::create(b, loc);
     b.setInsertionPoint(end);
     m.count(m.index(0), out.size, m.index(1),
@@ -343,16 +324,8 @@ private:
     return whole;
   }
 
-  void runInstruction(Maker m, Outside &out, Value number) {
-    Type four = VectorType::get({4}, m.b.getI32Type());
-    Value fields[8];
-    for (int64_t half = 0; half < 2; ++half) {
-      Value read =
-          m.read(out.list, four, m.add(m.mul(number, 2), m.index(half)), 16);
-      for (int64_t i = 0; i < 4; ++i)
-        fields[4 * half + i] = m.toIndex(
-            LLVM::ExtractElementOp::create(m.b, m.loc, read, m.word(i)));
-    }
+  void runInstruction(StepMaker m, Outside &out, Value number) {
+    std::array<Value, 8> fields = out.read(m, number);
     Value groups = fields[1];
     Here here;
     here.tasks = fields[3];
@@ -360,16 +333,20 @@ private:
     here.firstWait = fields[5];
     here.numWaits = fields[6];
     here.atOnce = fields[7];
-    // The block's first group, counted from the block that has the first one.
-    Value behind = arith::SubIOp::create(m.b, m.loc, out.block, fields[2]);
-    Value before = m.less(out.block, fields[2]);
-    Value first = arith::SelectOp::create(m.b, m.loc, before,
-                                          m.add(behind, out.blocks), behind);
+    Value first = out.firstGroup(m, fields[2]);
     m.when(m.less(first, groups), [&] {
       m.count(first, groups, out.blocks, [&](Value group) {
         here.group = group;
         here.first = m.is(arith::CmpIPredicate::eq, group, first);
-        runGroup(m, out, here, fields[0]);
+        if (ring)
+          ring->copyAhead(
+              m, out, number, group,
+              [&](StepMaker m, const std::array<Value, 8> &fields, Value group,
+                  Value start) { copyGroup(m, out, fields, group, start); });
+        forKernel(
+            m, m.rem(fields[0], 1 << WeightRing::kNumberBits),
+            [](const Part &) { return true; },
+            [&](const Part &part) { runTask(m, out, here, part); });
         // What the block's threads have written, and read in shared memory.
         gpu::BarrierOp::create(m.b, m.loc);
       });
@@ -383,69 +360,131 @@ private:
     });
   }
 
-  void runGroup(Maker m, Outside &out, const Here &here, Value kernel) {
+  /// What `body` makes for the part of this number, if it is one of those.
+  void forKernel(StepMaker m, Value number,
+                 llvm::function_ref<bool(const Part &)> isOne,
+                 llvm::function_ref<void(const Part &)> body) {
     SmallVector<int64_t> cases;
+    SmallVector<const Part *> chosen;
     for (const Part &part : parts)
-      cases.push_back(part.number);
-    auto choice = scf::IndexSwitchOp::create(m.b, m.loc, TypeRange(), kernel,
-                                             cases, cases.size());
-    OpBuilder::InsertionGuard keep(m.b);
-    auto fill = [&](Region &region, const Part *part) {
-      m.b.setInsertionPointToStart(&region.emplaceBlock());
-      auto end = scf::YieldOp::create(m.b, m.loc);
-      m.b.setInsertionPoint(end);
-      if (part)
-        runTask(m, out, here, *part);
-    };
-    fill(choice.getDefaultRegion(), nullptr);
-    for (auto [region, part] : llvm::zip_equal(choice.getCaseRegions(), parts))
-      fill(region, &part);
+      if (isOne(part)) {
+        cases.push_back(part.number);
+        chosen.push_back(&part);
+      }
+    m.choose(number, cases, [&](size_t i) { body(*chosen[i]); });
+  }
+
+  /// Starts the copies of weights for a group of an instruction.
+  void copyGroup(StepMaker m, Outside &out, const std::array<Value, 8> &fields,
+                 Value group, Value start) {
+    Here there;
+    there.tasks = fields[3];
+    there.firstWord = fields[4];
+    there.atOnce = fields[7];
+    there.group = group;
+    forKernel(
+        m, m.rem(fields[0], 1 << WeightRing::kNumberBits),
+        [](const Part &part) { return part.weights.has_value(); },
+        [&](const Part &part) { copyTask(m, out, there, part, start); });
+  }
+  void copyTask(StepMaker m, Outside &out, const Here &there, const Part &part,
+                Value start) {
+    Task own = taskOf(m, out, there, part);
+    m.when(own.isThere, [&] {
+      IRMapping mapping;
+      mapArguments(m, out, there, part, mapping);
+      Block *target = m.b.getInsertionBlock();
+      part.weights->copy(
+          m.b, mapping,
+          [&](OpBuilder &b, Value from, ValueRange at, int64_t elements,
+              Value unit) {
+            Type element = cast<MemRefType>(from.getType()).getElementType();
+            StepMaker inside{b, m.loc};
+            Value to = ring->place(inside, out.thread, start, unit,
+                                   VectorType::get({elements}, element));
+            nvgpu::DeviceAsyncCopyOp::create(
+                b, m.loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()), to,
+                ValueRange{inside.index(0)}, from, at, b.getIndexAttr(elements),
+                Value(), b.getUnitAttr());
+          });
+      target->walk([&](Operation *op) { adapt(op, m, out, there, part, own); });
+    });
   }
 
   //===--------------------------------------------------------------------===//
   // A kernel's code, for the threads of a part of a block
   //===--------------------------------------------------------------------===//
 
-  void runTask(Maker m, Outside &out, const Here &here, const Part &part) {
+  /// What the threads of a part of a block have of a group.
+  struct Task {
+    Value share, number, isThere;
+  };
+  Task taskOf(StepMaker m, const Outside &out, const Here &here,
+              const Part &part) {
     Value share = m.div(out.thread, part.threads());
     Value task = m.add(
         arith::MulIOp::create(m.b, m.loc, here.group, here.atOnce), share);
-    Value isThere = arith::AndIOp::create(
-        m.b, m.loc, m.less(share, here.atOnce), m.less(task, here.tasks));
-    m.when(isThere, [&] {
+    return {share, task,
+            m.both(m.less(share, here.atOnce), m.less(task, here.tasks))};
+  }
+
+  void mapArguments(StepMaker m, Outside &out, const Here &here,
+                    const Part &part, IRMapping &mapping) {
+    gpu::GPUFuncOp kernel = part.kernel;
+    for (BlockArgument argument :
+         kernel.getBody().front().getArguments().take_front(
+             kernel.getNumArguments()))
+      mapping.map(argument, readArgument(m, out, here, argument));
+  }
+
+  void runTask(StepMaker m, Outside &out, const Here &here, const Part &part) {
+    Task own = taskOf(m, out, here, part);
+    Value start, younger;
+    if (part.weights)
+      std::tie(start, younger) = ring->take(m, part.weights->units());
+    m.when(own.isThere, [&] {
       IRMapping mapping;
       gpu::GPUFuncOp kernel = part.kernel;
       Block &body = kernel.getBody().front();
-      unsigned numWords = kernel.getNumArguments();
-      for (BlockArgument argument : body.getArguments().take_front(numWords))
-        mapping.map(argument, readArgument(m, out, here, argument));
+      mapArguments(m, out, here, part, mapping);
       int64_t offset = 0;
       for (BlockArgument array : kernel.getWorkgroupAttributions()) {
-        Value start = m.add(m.mul(share, part.sharedBytes), m.index(offset));
+        Value at = m.add(m.mul(own.share, part.sharedBytes), m.index(offset));
         mapping.map(array, memref::ViewOp::create(
                                m.b, m.loc, cast<MemRefType>(array.getType()),
-                               out.shared, start, ValueRange()));
+                               out.shared, at, ValueRange()));
         offset += bytesOf(array.getType());
       }
       Block *target = m.b.getInsertionBlock();
       bool waits = false;
       kernel.walk([&](NVVM::GriddepcontrolOp) { waits = true; });
-      if (!waits)
-        wait(m, out, here, part, share);
-      bool copies = false;
+      // First weights that are under way need no registers meanwhile.
+      if (!waits || part.weights)
+        wait(m, out, here, part, own.share);
+      if (part.weights)
+        ring->wait(m, younger);
       for (Operation &op : body.without_terminator())
-        m.b.clone(op, mapping)->walk([&](Operation *inside) {
-          copies |= isa<nvgpu::DeviceAsyncCopyOp, NVVM::CpAsyncOp>(inside);
+        if (!part.weights || !isa<NVVM::GriddepcontrolOp>(op))
+          m.b.clone(op, mapping);
+      if (part.weights)
+        part.weights->replace(mapping, [&](OpBuilder &b, VectorType type,
+                                           Value unit) {
+          StepMaker inside{b, m.loc};
+          Value from = ring->place(inside, out.thread, start, unit, type);
+          return vector::LoadOp::create(b, m.loc, type, from,
+                                        ValueRange{inside.index(0)},
+                                        /*nontemporal=*/false,
+                                        llvm::MaybeAlign(KernelWeights::kUnit))
+              .getResult();
         });
       // A kernel's end waits for copies; the next task has the same memory.
-      if (copies)
+      if (part.copies)
         NVVM::CpAsyncWaitGroupOp::create(m.b, m.loc, 0);
-      target->walk(
-          [&](Operation *op) { adapt(op, m, out, here, part, share, task); });
+      target->walk([&](Operation *op) { adapt(op, m, out, here, part, own); });
     });
   }
 
-  Value readArgument(Maker m, Outside &out, const Here &here,
+  Value readArgument(StepMaker m, Outside &out, const Here &here,
                      BlockArgument argument) {
     Value at = m.add(here.firstWord, m.index(argument.getArgNumber()));
     auto i64 = m.b.getI64Type();
@@ -465,8 +504,8 @@ private:
   }
 
   /// What a kernel asks of its launch, of its task here.
-  void adapt(Operation *op, Maker m, Outside &out, const Here &here,
-             const Part &part, Value share, Value task) {
+  void adapt(Operation *op, StepMaker m, Outside &out, const Here &here,
+             const Part &part, const Task &own) {
     if (op->getBlock() == nullptr)
       return;
     m.b.setInsertionPoint(op);
@@ -478,7 +517,8 @@ private:
           : id.getDimension() == gpu::Dimension::y ? m.div(thread, part.columns)
                                                    : m.index(0);
     } else if (auto id = dyn_cast<gpu::BlockIdOp>(op)) {
-      instead = id.getDimension() == gpu::Dimension::x ? task : m.index(0);
+      instead =
+          id.getDimension() == gpu::Dimension::x ? own.number : m.index(0);
     } else if (auto size = dyn_cast<gpu::GridDimOp>(op)) {
       instead =
           size.getDimension() == gpu::Dimension::x ? here.tasks : m.index(1);
@@ -487,11 +527,11 @@ private:
                         : size.getDimension() == gpu::Dimension::y ? part.rows
                                                                    : 1);
     } else if (isa<gpu::BarrierOp>(op)) {
-      meet(m, part, share);
+      meet(m, part, own.share);
       op->erase();
       return;
     } else if (isa<NVVM::GriddepcontrolOp>(op)) {
-      wait(m, out, here, part, share);
+      wait(m, out, here, part, own.share);
       op->erase();
       return;
     } else if (isa<memref::AllocaOp>(op)) {
@@ -506,7 +546,7 @@ private:
   }
 
   /// The threads of a task wait for each other.
-  void meet(Maker m, const Part &part, Value share) {
+  void meet(StepMaker m, const Part &part, Value share) {
     if (part.threads() == 1)
       return;
     if (part.threads() == 32) {
@@ -521,7 +561,7 @@ private:
   }
 
   /// They wait for the counters of what their instruction needs.
-  void wait(Maker m, Outside &out, const Here &here, const Part &part,
+  void wait(StepMaker m, Outside &out, const Here &here, const Part &part,
             Value share) {
     m.when(here.first, [&] {
       Value thread = m.rem(out.thread, part.threads());
@@ -537,7 +577,7 @@ private:
         scf::WhileOp::create(
             m.b, m.loc, TypeRange(), ValueRange(),
             [&](OpBuilder &b, Location loc, ValueRange) {
-              Maker inside{b, loc};
+              StepMaker inside{b, loc};
               Value now =
                   inside.assembly(i32, "ld.acquire.gpu.global.u32 $0, [$1];",
                                   "=r,l,~{memory}", counter);
@@ -553,7 +593,7 @@ private:
   }
 
   /// The last block to be done leaves the counters as they were.
-  void setBack(Maker m, Outside &out) {
+  void setBack(StepMaker m, Outside &out) {
     Type i32 = m.b.getI32Type();
     Value before =
         m.assembly(i32, "atom.acq_rel.gpu.global.add.u32 $0, [$1], 1;",
@@ -571,10 +611,12 @@ private:
 
   ModuleOp module;
   Kind kind;
+  int64_t sharedOfMultiprocessor; ///< bytes
   SmallVector<Part> parts;
   llvm::DenseMap<SymbolRefAttr, int64_t> places; ///< of a kernel in `parts`
   int64_t threads = 0, shared = 0;               ///< of a block
-  Attribute space;                               ///< of shared memory
+  std::optional<WeightRing> ring; ///< none: tasks read weights themselves
+  Attribute space;                ///< of shared memory
 };
 
 struct PersistentKernel final : impl::PersistentKernelBase<PersistentKernel> {
@@ -582,7 +624,7 @@ struct PersistentKernel final : impl::PersistentKernelBase<PersistentKernel> {
 
   void runOnOperation() override {
     for (const Kind &kind : kKinds)
-      numParts += StepKernel(getOperation(), kind).make();
+      numParts += StepKernel(getOperation(), kind, sharedBytes).make();
     if (!earlyLaunches)
       getOperation().walk([](NVVM::GriddepcontrolOp wait) { wait.erase(); });
   }

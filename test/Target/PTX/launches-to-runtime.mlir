@@ -1,7 +1,7 @@
 // RUN: attune-opt %s --attune-launches-to-runtime | FileCheck %s
 
 // Parameters are words in an array of the function's; kernels have numbers.
-// CHECK:       module attributes {attune.device = {chip = "sm_80", dynamic_shared = array<i64: 0, 65536, 0, 0>, kernels = ["second", "first", "step", "steps"], ptx = "text"}}
+// CHECK:       module attributes {attune.device = {chip = "sm_80", dynamic_shared = array<i64: 0, 65536, 65536, 0>, kernels = ["second", "first", "step", "steps"], ptx = "text"}}
 // CHECK-NOT:   gpu.
 // CHECK:       llvm.func @attune_rt_launch(i64, i64, i64, i64, i64, i64, i64, i64, !llvm.ptr, i64)
 // CHECK-LABEL: func.func @host(
@@ -19,9 +19,10 @@
 // An instruction of kernels of steps, which have numbers like any other.
 // CHECK:         %[[STEP:.+]] = llvm.mlir.constant(2 : i64) : i64
 // CHECK:         %[[THREADS:.+]] = llvm.mlir.constant(128 : i64) : i64
+// CHECK:         %[[BYTES:.+]] = llvm.mlir.constant(65536 : i64) : i64
 // CHECK:         %[[NUMBER:.+]] = llvm.mlir.constant(7 : i64) : i64
 // CHECK:         %[[ROOM:.+]] = llvm.mlir.constant(4 : i64) : i64
-// CHECK:         llvm.call @attune_rt_instruction(%[[STEP]], %[[THREADS]], %[[NUMBER]], %[[ROOM]])
+// CHECK:         llvm.call @attune_rt_instruction(%[[STEP]], %[[THREADS]], %[[BYTES]], %[[NUMBER]], %[[ROOM]])
 // CHECK:         %[[STEPS:.+]] = llvm.mlir.constant(3 : i64) : i64
 // CHECK:         llvm.call @attune_rt_instruction(%[[STEPS]],
 // CHECK-NEXT:    llvm.call @attune_rt_launch(
@@ -38,7 +39,7 @@ module attributes {gpu.container_module} {
     gpu.launch_func @kernels::@second blocks in (%n, %c1, %c1) threads in (%c1, %c1, %c1) args(%p : !llvm.ptr<1>, %x : f32, %n : index)
     gpu.launch_func @kernels::@first blocks in (%n, %c1, %c1) threads in (%c1, %c1, %c1) dynamic_shared_memory_size %many
     gpu.launch_func @kernels::@first blocks in (%n, %c1, %c1) threads in (%c1, %c1, %c1) dynamic_shared_memory_size %few
-    gpu.launch_func @kernels::@first blocks in (%n, %c1, %c1) threads in (%c1, %c1, %c1) {attune.instructions = [array<i64: 128, 7, 4>, array<i64: 256, 5, 8>], attune.persistent_kernels = [@kernels::@step, @kernels::@steps]}
+    gpu.launch_func @kernels::@first blocks in (%n, %c1, %c1) threads in (%c1, %c1, %c1) {attune.instructions = [array<i64: 128, 65536, 7, 4>, array<i64: 256, 0, 5, 8>], attune.persistent_kernels = [@kernels::@step, @kernels::@steps]}
     return
   }
 }

@@ -52,10 +52,10 @@
 
 // CHECK-LABEL: func.func private @layer(
 // CHECK:         gpu.launch_func @kernels::@row
-// CHECK-SAME:      attune.instructions = [array<i64: 128, 0, 4>, array<i64: 128, 0, 4>]
+// CHECK-SAME:      attune.instructions = [array<i64: 128, 0, 0, 4>, array<i64: 128, 0, 0, 4>]
 // CHECK-SAME:      attune.persistent_kernels = [@kernels::@decode_persistent, @kernels::@decode_batch_persistent]
 // CHECK:         gpu.launch_func @kernels::@panel
-// CHECK-SAME:      attune.instructions = [array<i64: 128, 1, 2>]
+// CHECK-SAME:      attune.instructions = [array<i64: 128, 0, 1, 2>]
 // CHECK-SAME:      attune.persistent_kernels = [@kernels::@decode_persistent]
 // Of many rows; with shared memory of a launch; another entry's.
 // CHECK:         gpu.launch_func @kernels::@tile
@@ -69,10 +69,10 @@
 // CHECK-LABEL: func.func @decode(
 // CHECK-LABEL: func.func @decode_batch(
 // CHECK:         gpu.launch_func @kernels::@row
-// CHECK-SAME:      attune.instructions = [array<i64: 128, 0, 4>]
+// CHECK-SAME:      attune.instructions = [array<i64: 128, 0, 0, 4>]
 // CHECK-SAME:      attune.persistent_kernels = [@kernels::@decode_batch_persistent]
 // CHECK:         gpu.launch_func @kernels::@panels
-// CHECK-SAME:      attune.instructions = [array<i64: 128, 1, 1>]
+// CHECK-SAME:      attune.instructions = [array<i64: 128, 0, 1, 1>]
 // CHECK-SAME:      attune.persistent_kernels = [@kernels::@decode_batch_persistent]
 module attributes {gpu.container_module} {
   gpu.module @kernels {

@@ -37,6 +37,8 @@ struct KernelUse {
 };
 /// Reads what `ptxas -v` prints; sorted by name.
 std::vector<KernelUse> readKernelUse(llvm::StringRef report);
+/// Shared memory of a multiprocessor of this chip.
+int64_t sharedBytesOfMultiprocessor(llvm::StringRef chip);
 /// The share of a multiprocessor's warps that blocks of `threads` threads fill.
 int64_t occupancyPercent(const KernelUse &kernel, int64_t threads,
                          llvm::StringRef chip);

@@ -24,8 +24,10 @@ namespace attune {
 constexpr char kPersistentName[] = "decode_persistent";
 constexpr char kPersistentBatchName[] = "decode_batch_persistent";
 /// Attributes of a launch that may be an instruction of one of them or of both:
-/// their symbols, and of each the threads of its blocks, the number of the
-/// launched kernel there, and the most tasks of that which a block has at once.
+/// their symbols, and of each the threads of its blocks and their bytes of
+/// shared memory that a launch says, the number of the launched kernel there
+/// (and in bits above 16 what threads copy ahead for it), and the most tasks of
+/// that which a block has at once.
 constexpr char kPersistentKernels[] = "attune.persistent_kernels";
 constexpr char kInstructions[] = "attune.instructions";
 

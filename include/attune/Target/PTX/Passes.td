@@ -115,7 +115,8 @@ def PersistentKernel : Pass<"attune-persistent-kernel", "::mlir::ModuleOp"> {
     `decode` and `decode_batch` launch for two to eight. All its blocks run at once and go through a list of instructions in
     device memory: a kernel, its tasks (which were blocks of its launch), and the
     instructions that it waits for. Threads wait where `griddepcontrol.wait`
-    stood, or at the start. Such launches get attributes that say what they are
+    stood, or at the start. Meanwhile they copy weights of their next tasks into
+    shared memory: what kernels load before they wait, and more of the same. Such launches get attributes that say what they are
     there.
     Keeps: the kernels and launches themselves, which remain where a driver
     cannot start all blocks at once, and what each thread computes.
@@ -145,7 +146,7 @@ def PersistentKernel : Pass<"attune-persistent-kernel", "::mlir::ModuleOp"> {
     func.func @decode() {
       gpu.launch_func @kernels::@decode_0 blocks in ... args(%n : i64)
         {attune.persistent_kernels = [@kernels::@decode_persistent],
-         attune.instructions = [array<i64: 128, 0, 1>]}
+         attune.instructions = [array<i64: 128, 0, 0, 1>]}
     ```
   }];
   let dependentDialects = [
@@ -156,6 +157,9 @@ def PersistentKernel : Pass<"attune-persistent-kernel", "::mlir::ModuleOp"> {
   let options = [
     Option<"earlyLaunches", "early-launches", "bool", /*default=*/"true",
       "Kernels may wait for the one before (griddepcontrol)">,
+    Option<"sharedBytes", "shared-bytes", "int64_t", /*default=*/"0",
+      "Shared memory of a multiprocessor; what is left of it has weights of tasks "
+      "to come">,
   ];
   let statistics = [
     Statistic<"numParts", "num-parts", "Kernels that the kernels of steps have">,
