@@ -33,6 +33,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,11 @@ uint64_t setting(const char *name, uint64_t usual) {
 }
 
 constexpr int Multiprocessors = 2;
+
+/// Shared memory of a block: what a launch may have, and what it may have once
+/// it was asked for; and of each kernel what was.
+constexpr uint64_t UsualShared = 48 << 10, MostShared = 227 << 10;
+std::map<const void *, uint64_t> askedShared;
 
 ptx::Memory memory;
 uint64_t used = 0;
@@ -106,7 +112,9 @@ Result prepare(Work &work, void *function, const unsigned (&sizes)[6],
   uint64_t threads = uint64_t(sizes[3]) * sizes[4] * sizes[5];
   if (extra || sizes[0] == 0 || sizes[1] == 0 || sizes[2] == 0 ||
       threads == 0 || sizes[1] > 65535 || sizes[2] > 65535 || threads > 1024 ||
-      (kernel.maxThreads && threads > kernel.maxThreads))
+      (kernel.maxThreads && threads > kernel.maxThreads) ||
+      (kernel.sharedBytes + shared > UsualShared &&
+       shared > askedShared[function]))
     return InvalidValue;
   work.kernel = &kernel;
   work.launch = {{sizes[0], sizes[1], sizes[2]},
@@ -476,7 +484,15 @@ Result cuModuleGetFunction(void **function, void *module, const char *name) {
   *function = found->second.get();
   return Success;
 }
-Result cuFuncSetAttribute(void *, int, int) { return Success; }
+Result cuFuncSetAttribute(void *function, int attribute, int value) {
+  if (attribute != 8)
+    return Success;
+  auto &kernel = *static_cast<ptx::Kernel *>(function);
+  if (value < 0 || kernel.sharedBytes + uint64_t(value) > MostShared)
+    return InvalidValue;
+  askedShared[function] = uint64_t(value);
+  return Success;
+}
 Result cuFuncGetAttribute(int *value, int attribute, void *function) {
   auto &kernel = *static_cast<ptx::Kernel *>(function);
   if (attribute != 0)
