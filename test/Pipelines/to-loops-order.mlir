@@ -24,6 +24,7 @@
 // DEVICE: drop-equivalent-buffer-results
 // DEVICE: convert-attune-views-to-memref
 // DEVICE: attune-split-exchanges
+// DEVICE-NEXT: attune-positions-outside
 // DEVICE: convert-attune-to-gpu{dependent=false multiprocessors=108 tf32=false warpgroups=false}
 // DEVICE: attune-copies-to-loops
 // DEVICE: attune-plan-frames

@@ -38,6 +38,7 @@ class CudaDevice;
 struct Picture;
 class Mesh;
 class MeshCalls;
+class SessionGroup;
 class WeightsBlob;
 
 using PicturePtr = std::shared_ptr<Picture>;
@@ -394,6 +395,7 @@ private:
   template <typename F> bool visitCaches(F each);
   bool copyCache(size_t number, const Session &other, uint64_t held,
                  uint64_t length, Error &error);
+  bool takeMemory(const Session &from, int64_t length, Error &error);
   bool bindMemory(Invocation &call, Error &error);
   bool orderVectors(const int64_t *ids, int64_t count, Error &error);
   /// Binds the adapter of each row, if the entry has adapters. They stay in
@@ -454,8 +456,11 @@ private:
   /// All vectors that the text sees; nothing while later tokens take some.
   std::optional<int64_t> vectorsRead();
   /// A cache is [layers, rows, bytes of one]. What one row has of all layers is
-  /// so many planes of positions, or one plane without any: a state.
+  /// so many planes of positions, or one plane without any: a state. With
+  /// positions outside, a row has one plane, and layers are equal parts of it.
   struct Cache {
+    bool outside = false;
+    bool paged = false; ///< the group maps memory to it as the text grows
     ModelMemory data;
     uint8_t *place = nullptr; ///< in `data`, or in the memory of a group
     uint64_t layers = 0, rowBytes = 0;
@@ -477,6 +482,8 @@ private:
     return cache.bytesOf(static_cast<uint64_t>(past - firstOf(cache.window)));
   }
   std::vector<Cache> caches;
+  SessionGroup *owner = nullptr; ///< of paged caches
+  unsigned numberOfOwner = 0;    ///< which session it is there
   std::vector<Ring> rings;
   std::vector<int64_t> idsOfPiece;
   bool keepsTokens = true; ///< and nothing that no step can take back

@@ -104,6 +104,11 @@ struct ArgInfo {
       return shareOf(capacity) + 1;
     return window ? std::min(capacity, window + slack) : capacity;
   }
+  /// Cache: [batch, positions, layers, ...] and not [layers, batch, ...], so
+  /// that all of a position lies side by side.
+  bool positionsOutside() const {
+    return shape.size() > 2 && shape[1].symbol.rfind("capacity", 0) == 0;
+  }
   /// "[batch, seq, 768]"
   std::string formatShape() const;
 };

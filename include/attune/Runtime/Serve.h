@@ -24,9 +24,10 @@ namespace attune::runtime {
 
 struct ServeOptions {
   std::string host = "127.0.0.1";
-  int64_t port = 8080; ///< 0: one that is free
-  int64_t slots = 4;   ///< sequences at a time
-  int64_t queue = 64;  ///< requests that wait for one
+  int64_t port = 8080;      ///< 0: one that is free
+  int64_t slots = 4;        ///< sequences at a time
+  int64_t queue = 64;       ///< requests that wait for one
+  uint64_t cacheMemory = 0; ///< bytes of a GPU's; 0: what is free
   int64_t connections = 256;
   uint64_t maxBody = uint64_t(8) << 20;
   double timeout = 600;    ///< seconds for a request

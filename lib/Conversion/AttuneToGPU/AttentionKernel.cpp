@@ -168,6 +168,14 @@ private:
   // Copies
   //===--------------------------------------------------------------------===//
 
+  /// The last key that may be read: behind a shorter sequence there may be no
+  /// memory.
+  Value lastKey(BlockBuilder &b) {
+    if (!op.getLengths())
+      return b.sub(sizes.keys, b.index(1));
+    return b.max(b.sub(place.end, b.index(1)), b.index(0));
+  }
+
   /// What a thread has loaded of a step's bytes.
   struct Step {
     ByteRows::Loaded keys, values;
@@ -175,7 +183,7 @@ private:
   /// Step `i`; behind the last one the last key, which no step takes.
   Step loadStep(BlockBuilder &b, Value i) {
     Value first = b.add(place.begin, b.mul(i, tile.keys));
-    Value last = b.sub(sizes.keys, b.index(1));
+    Value last = lastKey(b);
     return {byteKeys->load(b, place, b.index(0), first, place.end, last),
             byteValues->load(b, place, firstChannel, first, place.end, last)};
   }
@@ -205,7 +213,7 @@ private:
         std::min<int64_t>(chunk, alignmentOfRows(from) / tile.elementBytes);
     StageChunks chunks(b, tile, thread, width);
     Value start = b.mul(stage, tile.stageOf(width));
-    Value last = b.sub(sizes.keys, b.index(1));
+    Value last = lastKey(b);
     for (int64_t i = 0; i < chunks.count(); ++i)
       chunks.when(b, i, [&](BlockBuilder &b) {
         StageChunks::Chunk copied = chunks.at(b, i);

@@ -113,6 +113,11 @@ int64_t alignmentOfRows(Value buffer) {
   int64_t bytes = type.getElementTypeBitWidth() / 8;
   if (auto cast = buffer.getDefiningOp<memref::CastOp>())
     return alignmentOfRows(cast.getSource());
+  // Rows in another order are the same rows.
+  if (auto turned = buffer.getDefiningOp<memref::TransposeOp>();
+      turned && turned.getPermutation().getDimPosition(type.getRank() - 1) ==
+                    unsigned(type.getRank() - 1))
+    return alignmentOfRows(turned.getIn());
   if (auto view = buffer.getDefiningOp<memref::SubViewOp>())
     if (auto first = getConstantIntValue(view.getMixedOffsets().back());
         first && view.hasUnitStride() &&

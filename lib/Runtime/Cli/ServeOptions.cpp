@@ -20,6 +20,10 @@ const OptionSpecs &ServeOptions::specs() {
         {"slots", "N",
          "texts that are generated at a time (default: 4), in one step of the "
          "model where it can do that, which 'inspect' says"},
+        {"cache-memory", "SIZE",
+         "on a GPU: most memory of keys and values, such as 8G, which texts "
+         "take as they grow (by default what is free, but a twentieth of the "
+         "GPU's)"},
         {"queue", "N",
          "requests that may wait for a slot, beyond which they are refused "
          "(default: 64)"},
@@ -58,6 +62,8 @@ bool ServeOptions::set(const ParsedOption &option, bool &mine, Error &error) {
     return parseInteger(option, 0, 65535, port, error);
   else if (name == "slots")
     return parseInteger(option, 1, 1024, slots, error);
+  else if (name == "cache-memory")
+    return parseBytes(option, cacheMemory, error);
   else if (name == "queue")
     return parseInteger(option, 0, 1000000, queue, error);
   else if (name == "connections")

@@ -267,8 +267,12 @@ void CudaDevice::release(void *address) {
   if (!address)
     return;
   driver.contextSetCurrent(context);
+  driver.memFree(reinterpret_cast<CudaAddress>(address));
+  forget(address);
+}
+
+void CudaDevice::forget(const void *address) {
   auto base = reinterpret_cast<CudaAddress>(address);
-  driver.memFree(base);
   allocated.erase(
       std::find_if(allocated.begin(), allocated.end(),
                    [&](const Allocation &one) { return one.base == base; }));

@@ -43,6 +43,8 @@ struct TensorMapKey {
 class Mesh;
 
 class CudaDevice {
+  friend class CudaPages;
+
 public:
   /// Finds a GPU that can run `code` and loads it there: the first one, or of
   /// several ranks of a machine, each the one of its `number`, in turns. Frames
@@ -94,6 +96,8 @@ private:
   bool check(const attune_device_code &code, Error &error);
   bool loadCode(const attune_device_code &code, Error &error);
   bool failed(CudaResult result, const char *doing, Error &error);
+  /// An address is none of this device's memory any more.
+  void forget(const void *address);
   /// Until everything that was started is done. Ranks wait for each other there
   /// without an end, so that theirs is looked for.
   bool wait(Error &error);

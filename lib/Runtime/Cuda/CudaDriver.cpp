@@ -13,15 +13,33 @@ namespace attune::runtime {
 
 static const char *const libraryName = "libcuda.so.1";
 
+namespace {
+/// One that a driver may not have, or have as it was before.
+struct OptionalFunction {
+  const char *name, *before;
+  void *place;
+};
+
+template <size_t count>
+bool findAll(void *library, const OptionalFunction (&functions)[count]) {
+  bool complete = true;
+  for (const OptionalFunction &function : functions) {
+    void *address = dlsym(library, function.name);
+    if (!address && function.before)
+      address = dlsym(library, function.before);
+    *static_cast<void **>(function.place) = address;
+    complete &= address != nullptr;
+  }
+  return complete;
+}
+} // namespace
+
 /// The second versions take a longer description of a node than the first ones;
 /// the beginning is the same.
 void CudaDriver::loadOptional(void *library) {
   *reinterpret_cast<void **>(&tensorMapEncode) =
       dlsym(library, "cuTensorMapEncodeTiled");
-  struct {
-    const char *name, *before;
-    void *place;
-  } functions[] = {
+  const OptionalFunction ofGraphs[] = {
       {"cuGraphCreate", nullptr, &graphCreate},
       {"cuGraphAddKernelNode_v2", "cuGraphAddKernelNode", &graphAddKernelNode},
       {"cuGraphInstantiateWithFlags", nullptr, &graphInstantiate},
@@ -31,16 +49,20 @@ void CudaDriver::loadOptional(void *library) {
       {"cuGraphExecDestroy", nullptr, &graphExecDestroy},
       {"cuGraphDestroy", nullptr, &graphDestroy},
   };
-  bool complete = true;
-  for (auto &function : functions) {
-    void *address = dlsym(library, function.name);
-    if (!address && function.before)
-      address = dlsym(library, function.before);
-    *static_cast<void **>(function.place) = address;
-    complete &= address != nullptr;
-  }
-  if (!complete)
+  if (!findAll(library, ofGraphs))
     graphCreate = nullptr;
+  const OptionalFunction ofPages[] = {
+      {"cuMemGetAllocationGranularity", nullptr, &pageGranularity},
+      {"cuMemAddressReserve", nullptr, &addressReserve},
+      {"cuMemAddressFree", nullptr, &addressFree},
+      {"cuMemCreate", nullptr, &pageCreate},
+      {"cuMemRelease", nullptr, &pageRelease},
+      {"cuMemMap", nullptr, &pageMap},
+      {"cuMemUnmap", nullptr, &pageUnmap},
+      {"cuMemSetAccess", nullptr, &pageSetAccess},
+  };
+  if (!findAll(library, ofPages))
+    pageCreate = nullptr;
   *reinterpret_cast<void **>(&streamEndCapture) =
       dlsym(library, "cuStreamEndCapture");
   *reinterpret_cast<void **>(&streamGetCaptureInfo) =

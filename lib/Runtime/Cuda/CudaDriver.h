@@ -68,6 +68,22 @@ struct CudaLaunchConfig {
 /// The kernel may start while the one before runs.
 constexpr CudaLaunchAttribute kProgrammaticLaunch = {6, 0, {1}};
 
+/// CUmemLocation, CUmemAllocationProp and CUmemAccessDesc: memory of a device
+/// that is given addresses later, and who may use it.
+struct CudaMemoryPlace {
+  int type, ordinal;
+};
+struct CudaPageKind {
+  int type, handleTypes;
+  CudaMemoryPlace location;
+  void *metadata;
+  unsigned char flags[8];
+};
+struct CudaPageAccess {
+  CudaMemoryPlace location;
+  int flags;
+};
+
 struct CudaDriver {
   /// Opens the driver's library; fails with a message for people.
   bool load(Error &error);
@@ -147,6 +163,23 @@ struct CudaDriver {
   // Memory of the host that copies need not pass through another; may be null.
   CudaResult (*hostAlloc)(void **memory, size_t bytes, unsigned flags);
   CudaResult (*hostFree)(void *memory);
+  // Addresses and pages of memory apart; `pageCreate` is null if any is
+  // missing.
+  CudaResult (*pageGranularity)(size_t *bytes, const CudaPageKind *kind,
+                                int option);
+  CudaResult (*addressReserve)(CudaAddress *address, size_t bytes,
+                               size_t alignment, CudaAddress wanted,
+                               unsigned long long flags);
+  CudaResult (*addressFree)(CudaAddress address, size_t bytes);
+  CudaResult (*pageCreate)(unsigned long long *page, size_t bytes,
+                           const CudaPageKind *kind, unsigned long long flags);
+  CudaResult (*pageRelease)(unsigned long long page);
+  CudaResult (*pageMap)(CudaAddress address, size_t bytes, size_t offset,
+                        unsigned long long page, unsigned long long flags);
+  CudaResult (*pageUnmap)(CudaAddress address, size_t bytes);
+  CudaResult (*pageSetAccess)(CudaAddress address, size_t bytes,
+                              const CudaPageAccess *access, size_t count);
+  bool canMap() const { return pageCreate != nullptr; }
   /// Null if the driver knows no tensor maps.
   CudaResult (*tensorMapEncode)(void *map, int type, unsigned rank,
                                 void *address, const uint64_t *sizes,

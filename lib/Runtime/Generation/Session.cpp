@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "SessionGroup.h"
+
 #include "attune/Runtime/CompiledModel.h"
 
 #include <algorithm>
@@ -123,6 +125,8 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
         cache.share = static_cast<uint64_t>(arg.shareOf(capacity));
         session->room = arg.roomOf(capacity);
       }
+      cache.outside = arg.positionsOutside();
+      size_t ofBatch = cache.outside ? 0 : 1, ofLayers = cache.outside ? 2 : 0;
       bool grows = false;
       for (size_t d = 0; d < shape.size(); ++d) {
         auto size = static_cast<uint64_t>(shape[d]);
@@ -131,14 +135,15 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
           cache.positionBytes = dtypeBytes(arg.dtype);
         } else if (grows) {
           cache.positionBytes *= size;
-        } else if (d != 1) {
+        } else if (d != ofBatch) {
           cache.planes *= size;
         }
       }
       if (!grows)
         cache.planes = 1;
       session->keepsTokens &= grows;
-      if (shape.size() < 2 || shape[1] != batch)
+      if (shape.size() <= ofLayers || shape.size() < 2 ||
+          shape[ofBatch] != batch)
         return internal("has a cache of shape " + arg.formatShape());
       if (!byteSize(shape, dtypeBytes(arg.dtype), bytes))
         return internal("has a cache of shape " + arg.formatShape());
@@ -146,8 +151,9 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
           !cache.data.reserve(model, bytes, "keys and values", error))
         return nullptr;
       cache.place = cache.data.data();
-      cache.layers = static_cast<uint64_t>(shape[0]);
-      cache.rowBytes = bytes / std::max<uint64_t>(cache.layers * shape[1], 1);
+      cache.layers = static_cast<uint64_t>(shape[ofLayers]);
+      cache.rowBytes =
+          bytes / std::max<uint64_t>(cache.layers * shape[ofBatch], 1);
       session->caches.push_back(std::move(cache));
     }
   }
@@ -279,14 +285,20 @@ bool Session::select(const int64_t *rows, Error &error) {
       !spare.reserve(model, largest, "reordered keys and values", error))
     return false;
   for (Cache &cache : caches) {
-    uint64_t bytes = cache.rowBytes * static_cast<uint64_t>(batch);
     for (uint64_t layer = 0; layer < cache.layers; ++layer) {
-      uint8_t *own = cache.place + layer * bytes;
-      if (!model.copy(spare.data(), own, bytes, error))
-        return false;
+      auto own = [&](int64_t row) {
+        auto at = static_cast<uint64_t>(row),
+             all = static_cast<uint64_t>(batch);
+        return cache.place +
+               (cache.outside ? at * cache.layers + layer : layer * all + at) *
+                   cache.rowBytes;
+      };
       for (int64_t row = 0; row < batch; ++row)
-        if (!model.copy(own + row * cache.rowBytes,
-                        spare.data() + rows[row] * cache.rowBytes,
+        if (!model.copy(spare.data() + row * cache.rowBytes, own(row),
+                        cache.rowBytes, error))
+          return false;
+      for (int64_t row = 0; row < batch; ++row)
+        if (!model.copy(own(row), spare.data() + rows[row] * cache.rowBytes,
                         cache.rowBytes, error))
           return false;
     }
@@ -411,7 +423,9 @@ bool Session::inPieces(Invocation &call, const int64_t *ids, int64_t count,
                           part + row * count + piece);
       part = idsOfPiece.data();
     }
-    bool works = makeRoom(piece, error) && bind(call, part, piece, error);
+    bool works = makeRoom(piece, error) &&
+                 (!owner || owner->hold(numberOfOwner, past + piece, error)) &&
+                 bind(call, part, piece, error);
     if (works) {
       setOutputs(done);
       works = call.run(error);

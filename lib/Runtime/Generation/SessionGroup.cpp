@@ -7,6 +7,8 @@
 
 #include "SessionGroup.h"
 
+#include "../Cuda/CudaPages.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -14,15 +16,16 @@
 namespace attune::runtime {
 
 /// Whether a cache of `decode_batch` has the shape of one of `decode`, with the
-/// sequences before the layers. Positions or not, all else is of fixed size.
+/// sequences before all else. Positions or not, all else is of fixed size.
 static bool isSameCache(const ArgInfo &batched, const ArgInfo &single) {
   if (batched.name != single.name || batched.dtype != single.dtype ||
       batched.shape.size() != single.shape.size() || batched.shape.size() < 2 ||
       batched.shape[0].symbol.empty())
     return false;
   for (size_t d = 1; d < batched.shape.size(); ++d) {
+    bool isMoved = d == 1 && !single.positionsOutside();
     const DimInfo &own = batched.shape[d],
-                  &other = single.shape[d == 1 ? 0 : d];
+                  &other = single.shape[isMoved ? 0 : d];
     if (own.size != other.size || own.symbol != other.symbol ||
         (!own.symbol.empty() && own.symbol.rfind("capacity", 0) != 0))
       return false;
@@ -67,7 +70,7 @@ static const EntryInfo *findBatchStep(const CompiledModel &model) {
 
 SessionGroup::SessionGroup(CompiledModel &model, unsigned count,
                            int64_t capacity)
-    : model(model), capacity(capacity), sessions(count) {
+    : model(model), capacity(capacity), sessions(count), room(capacity) {
   const EntryInfo *entry = count > 1 ? findBatchStep(model) : nullptr;
   if (!entry)
     return;
@@ -77,6 +80,8 @@ SessionGroup::SessionGroup(CompiledModel &model, unsigned count,
     sessionAt.push_back(i);
   }
 }
+
+SessionGroup::~SessionGroup() = default;
 
 std::string SessionGroup::whyAlone() const {
   if (together)
@@ -91,6 +96,8 @@ std::string SessionGroup::whyAlone() const {
 
 /// Nothing is touched yet, so that memory is taken when sessions need it.
 bool SessionGroup::reserveCaches(Error &error) {
+  if (!preparePages(error))
+    return false;
   for (const ArgInfo &arg : together->entry().args) {
     if (arg.kind != ArgKind::Cache)
       continue;
@@ -99,26 +106,40 @@ bool SessionGroup::reserveCaches(Error &error) {
     std::vector<int64_t> shape = {count()};
     for (size_t d = 1; d < arg.shape.size(); ++d) {
       bool grows = !arg.shape[d].symbol.empty();
-      shape.push_back(grows ? arg.roomOf(capacity) : arg.shape[d].size);
+      shape.push_back(grows ? arg.roomOf(room) : arg.shape[d].size);
     }
-    if (!byteSize(shape, dtypeBytes(arg.dtype), bytes) ||
-        !cache.data.reserve(model, bytes, "keys and values", error))
+    cache.paged = source && isPaged(arg);
+    bool fits = byteSize(shape, dtypeBytes(arg.dtype), bytes);
+    if (fits && cache.paged) {
+      if (!source->reserve(bytes, cache.base, error))
+        return false;
+    } else if (!fits ||
+               !cache.data.reserve(model, bytes, "keys and values", error)) {
       return error.set(ExitResourceLimit,
                        "no memory for keys and values of " +
                            std::to_string(count()) + " sequences of " +
                            std::to_string(capacity) + " positions");
+    } else {
+      cache.base = cache.data.data();
+    }
     cache.bytes = bytes / count();
     caches.push_back(std::move(cache));
   }
-  return true;
+  return !source || addPages(error);
 }
 
 /// Tells a session where its caches are.
 void SessionGroup::place(unsigned number) {
-  if (Session *session = sessions[number].get())
-    for (size_t i = 0; i < caches.size(); ++i)
-      session->caches[i].place =
-          caches[i].data.data() + rowOf[number] * caches[i].bytes;
+  Session *session = sessions[number].get();
+  if (!session)
+    return;
+  session->room = session->caches[0].share ? session->room : room;
+  session->owner = pages ? this : nullptr;
+  session->numberOfOwner = number;
+  for (size_t i = 0; i < caches.size(); ++i) {
+    session->caches[i].paged = caches[i].paged;
+    session->caches[i].place = caches[i].base + rowOf[number] * caches[i].bytes;
+  }
 }
 
 Session *SessionGroup::open(unsigned number, Error &error) {
@@ -140,8 +161,12 @@ Session *SessionGroup::open(unsigned number, Error &error) {
 bool SessionGroup::swapRows(unsigned row, unsigned other, Error &error) {
   unsigned &first = sessionAt[row], &second = sessionAt[other];
   const Session &any = *sessions[sessions[first] ? first : second];
+  if (pages && !pages->swap(row, other, error))
+    return false;
   for (size_t c = 0; c < caches.size(); ++c) {
     Cache &cache = caches[c];
+    if (cache.paged)
+      continue;
     const Session::Cache &form = any.caches[c];
     auto heldBy = [&](unsigned number) {
       const Session *session = sessions[number].get();
@@ -152,8 +177,8 @@ bool SessionGroup::swapRows(unsigned row, unsigned other, Error &error) {
     uint64_t both = std::min(ofFirst, ofSecond);
     uint64_t longest = std::max(ofFirst, ofSecond);
     for (uint64_t i = 0; i < form.planes; ++i) {
-      uint8_t *a = cache.data.data() + row * cache.bytes + i * plane;
-      uint8_t *b = cache.data.data() + other * cache.bytes + i * plane;
+      uint8_t *a = cache.base + row * cache.bytes + i * plane;
+      uint8_t *b = cache.base + other * cache.bytes + i * plane;
       uint8_t *to = ofFirst > ofSecond ? b : a, *from = to == a ? b : a;
       if (!model.exchange(a, b, both, error) ||
           !model.copy(to + both, from + both, longest - both, error))
@@ -239,7 +264,8 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
   for (unsigned number : members) {
     if (lengthOf(number) >= capacity)
       return error.set(ExitInternalError, "a sequence has no room for a step");
-    if (!sessions[number]->makeRoom(1, error))
+    if (!sessions[number]->makeRoom(1, error) ||
+        (pages && !hold(number, lengthOf(number) + 1, error)))
       return false;
   }
   if (!bringToFront(members, error))
@@ -282,7 +308,7 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
   if (!bindRings(members, error))
     return false;
   for (unsigned i = 0; i < caches.size(); ++i)
-    if (!together->bindCache(i, caches[i].data.data(), error))
+    if (!together->bindCache(i, caches[i].base, error))
       return false;
   if (!together->resolve(longest, "", error))
     return false;

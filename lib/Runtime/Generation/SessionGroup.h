@@ -16,10 +16,16 @@
 // sessions to the front, by swapping what they hold with the others. That
 // happens when a sequence begins or ends, not from step to step.
 //
+// On a CPU the system gives memory to what is touched. On a GPU the group maps
+// pages of it to caches with positions outside, as sequences grow: bringing a
+// session to the front exchanges what is mapped.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTUNE_LIB_RUNTIME_GENERATION_SESSIONGROUP_H
 #define ATTUNE_LIB_RUNTIME_GENERATION_SESSIONGROUP_H
+
+#include "CachePages.h"
 
 #include "attune/Runtime/CompiledModel.h"
 
@@ -29,10 +35,13 @@
 
 namespace attune::runtime {
 
+class CudaPages;
+
 class SessionGroup {
 public:
   /// Room for `count` sessions of `capacity` positions.
   SessionGroup(CompiledModel &model, unsigned count, int64_t capacity);
+  ~SessionGroup();
 
   /// Makes session `number`, if it is not there yet; null: failed. A session
   /// stays where it is in memory.
@@ -57,12 +66,44 @@ public:
     return !together || members.size() < 2 || bringToFront(members, error);
   }
 
+  /// On a GPU: no more than so many bytes for what grows with texts; 0, as at
+  /// first: what is free when the first session is made, but a twentieth of the
+  /// GPU's memory. Before that.
+  void limitMemory(uint64_t bytes) { memoryLimit = bytes; }
+  /// How memory is given to what grows, once there is a session; null: all of
+  /// it is there from then on, or the system gives it.
+  const CachePages *memory() const { return pages.get(); }
+  /// The same for people, once there is a session; empty: there is nothing to
+  /// say.
+  std::string describeMemory() const;
+  /// Makes room for the first `length` positions of a session, of which those
+  /// behind its end will be written. False without an error: memory is used up.
+  bool tryHold(unsigned number, int64_t length, Error &error);
+  /// The same, but that is an error.
+  bool hold(unsigned number, int64_t length, Error &error);
+  /// Lets session `to` have the memory of the first `length` positions of
+  /// `from`, which it will not write. Fails as hold() does.
+  bool share(unsigned to, unsigned from, int64_t length, Error &error);
+  /// Whether a session has memory that trim() could give back.
+  bool holdsMemory(unsigned number) const {
+    return pages && pages->holds(rowOf[number]);
+  }
+  /// Takes back memory that a session does not use.
+  bool trim(unsigned number, Error &error);
+
 private:
   /// The memory of one of the model's caches, for all sessions.
   struct Cache {
     ModelMemory data;
-    uint64_t bytes = 0; ///< of a session
+    uint8_t *base = nullptr; ///< `data`, or addresses that pages are mapped to
+    uint64_t bytes = 0;      ///< of a session
+    bool paged = false;
   };
+  static bool isPaged(const ArgInfo &arg);
+  bool preparePages(Error &error);
+  bool addPages(Error &error);
+  bool trimAll(Error &error);
+  bool setUsedUp(Error &error) const;
   bool reserveCaches(Error &error);
   void place(unsigned number);
   bool swapRows(unsigned row, unsigned other, Error &error);
@@ -78,6 +119,10 @@ private:
   std::vector<std::unique_ptr<Session>> sessions;
   std::unique_ptr<Invocation> together; ///< null: one session at a time
   std::vector<Cache> caches;
+  int64_t room; ///< of caches of all positions: `capacity`, in whole pages
+  uint64_t memoryLimit = 0;
+  std::unique_ptr<CudaPages> source; ///< null: pages cannot be mapped
+  std::unique_ptr<CachePages> pages;
   /// The row of each session in the caches, and the session of each row.
   std::vector<unsigned> rowOf, sessionAt;
   std::vector<int64_t> idsOfRows, lengthsOfRows, takenOfRows, adapterOfRows;

@@ -11,6 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "SessionGroup.h"
+
 #include "attune/Runtime/CompiledModel.h"
 
 #include <algorithm>
@@ -31,11 +33,23 @@ bool Session::rewind(int64_t length, Error &error) {
   return true;
 }
 
+/// Lets paged caches hold the first `length` positions of another session: in
+/// its own pages, or in pages of theirs that are to be filled.
+bool Session::takeMemory(const Session &from, int64_t length, Error &error) {
+  if (!owner)
+    return true;
+  return from.owner == owner
+             ? owner->share(numberOfOwner, from.numberOfOwner, length, error)
+             : owner->hold(numberOfOwner, length, error);
+}
+
 /// A position's keys and values are in as many places as there are planes.
 bool Session::copyCache(size_t number, const Session &other, uint64_t held,
                         uint64_t length, Error &error) {
   Cache &to = caches[number];
   const Cache &from = other.caches[number];
+  if (to.paged && owner == other.owner)
+    return true;
   auto begin = static_cast<uint64_t>(other.firstOf(from.window));
   // Rows that begin elsewhere are others.
   if (firstOf(to.window) != other.firstOf(from.window))
@@ -66,12 +80,14 @@ bool Session::copyFrom(const Session &other, int64_t length, Error &error,
   if (&other == this)
     return rewind(length, error);
   past = 0;
-  for (size_t i = 0; i < caches.size(); ++i)
-    if (!copyCache(i, other, static_cast<uint64_t>(held),
-                   static_cast<uint64_t>(length), error)) {
-      reset();
-      return false;
-    }
+  bool works = takeMemory(other, length, error);
+  for (size_t i = 0; works && i < caches.size(); ++i)
+    works = copyCache(i, other, static_cast<uint64_t>(held),
+                      static_cast<uint64_t>(length), error);
+  if (!works) {
+    reset();
+    return false;
+  }
   reset();
   if (length > 0)
     for (size_t i = 0; i < rings.size(); ++i)
@@ -250,7 +266,11 @@ bool Session::restore(const uint8_t *from, uint64_t bytes, Error &error) {
     uint64_t size = history[0].size() * sizeof(int64_t);
     std::memcpy(history[0].data(), take(size), size);
   }
-  if (setLogits(take(static_cast<uint64_t>(vocabularySize) * sizeof(float)),
+  past = 0; // its pages are to be written from here on
+  bool hasMemory = !owner || owner->hold(numberOfOwner, head.length, error);
+  past = head.length;
+  if (hasMemory &&
+      setLogits(take(static_cast<uint64_t>(vocabularySize) * sizeof(float)),
                 error) &&
       visitCaches([&](uint8_t *data, uint64_t size) {
         return model.write(data, take(size), size, error);

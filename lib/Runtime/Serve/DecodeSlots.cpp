@@ -13,6 +13,35 @@
 
 namespace attune::runtime {
 
+void DecodeSlots::fitMemory() {
+  if (memory())
+    maxLength =
+        std::min(maxLength, static_cast<int64_t>(memory()->mostPositions()));
+}
+
+/// Frees the memory of a slot that is not taken; false: there is none.
+bool DecodeSlots::forgetOne(Error &error) {
+  Slot *oldest = nullptr;
+  for (Slot &each : slots) {
+    if (!each.isTaken && group.holdsMemory(numberOf(each)) &&
+        (!oldest || each.lastUse < oldest->lastUse))
+      oldest = &each;
+  }
+  if (!oldest)
+    return false;
+  clear(numberOf(*oldest));
+  return group.trim(numberOf(*oldest), error);
+}
+
+bool DecodeSlots::makeRoom(unsigned slot, int64_t length, uint64_t spare,
+                           Error &error) {
+  while (memory() && (!group.tryHold(slot, length, error) ||
+                      memory()->most() - memory()->used() < spare))
+    if (error.code != ExitSuccess || !forgetOne(error))
+      return false;
+  return true;
+}
+
 bool DecodeSlots::hasFree() const {
   return std::any_of(slots.begin(), slots.end(),
                      [](const Slot &slot) { return !slot.isTaken; });
@@ -45,8 +74,7 @@ DecodeSlots::Slot *DecodeSlots::findSource(const std::vector<int64_t> &prompt,
       continue;
     size_t own = countKept(countCommon(each.prompt, prompt), prompt.size());
     // Nobody goes on from what a state or a window has forgotten.
-    const Session *session =
-        group.find(static_cast<unsigned>(&each - slots.data()));
+    const Session *session = group.find(numberOf(each));
     if (!session || !session->reaches(static_cast<int64_t>(own)))
       continue;
     if (own > kept || (own == kept && source && source->isTaken && own > 0)) {
@@ -74,6 +102,20 @@ void DecodeSlots::shareEqual(std::vector<PicturePtr> &pictures) const {
   }
 }
 
+/// Of each cache a page may be copied. False without an error: there is no
+/// memory for that.
+bool DecodeSlots::findCopyMemory(Slot &from, Slot &to, Error &error) {
+  if (!memory() || &from == &to)
+    return true;
+  bool taken[] = {from.isTaken, to.isTaken};
+  from.isTaken = to.isTaken = true;
+  bool found = makeRoom(numberOf(to), group.session(numberOf(to)).length(),
+                        memory()->numCaches(), error);
+  from.isTaken = taken[0];
+  to.isTaken = taken[1];
+  return found;
+}
+
 bool DecodeSlots::take(const std::vector<int64_t> &prompt,
                        const std::vector<PicturePtr> &pictures, int64_t adapter,
                        unsigned &slot, size_t &kept, Error &error) {
@@ -91,20 +133,25 @@ bool DecodeSlots::take(const std::vector<int64_t> &prompt,
     target = source;
   if (!target)
     return error.set(ExitInternalError, "no slot is free");
-  slot = static_cast<unsigned>(target - slots.data());
+  slot = numberOf(*target);
   Session *session = group.open(slot, error);
   if (!session)
     return false;
   // The state of a recurrent layer cannot be taken back.
   Error ignored;
   auto length = static_cast<int64_t>(kept);
-  const Session &from =
-      source ? group.session(static_cast<unsigned>(source - slots.data()))
-             : *session;
-  if (!session->copyFrom(from, length, ignored)) {
+  const Session &from = source ? group.session(numberOf(*source)) : *session;
+  if (!findCopyMemory(source ? *source : *target, *target, error))
+    length = 0;
+  if (error.code != ExitSuccess)
+    return false;
+  if (!session->copyFrom(length > 0 ? from : *session, length, ignored)) {
     session->reset();
-    kept = 0;
+    length = 0;
   }
+  kept = static_cast<size_t>(length);
+  if (!group.trim(slot, error))
+    return false;
   target->prompt.assign(prompt.begin(), prompt.begin() + kept);
   target->pictures = pictures;
   target->adapter = adapter;
@@ -120,10 +167,9 @@ size_t DecodeSlots::adopt(unsigned slot, const std::vector<int64_t> &prompt,
   Slot *source = findSource(prompt, slots[slot].adapter, kept);
   Session &to = group.session(slot);
   if (kept < computed + fewRows || slots[slot].prompt.size() != computed ||
-      !to.canRewind())
+      !to.canRewind() || !findCopyMemory(*source, slots[slot], error))
     return computed;
-  const Session &from =
-      group.session(static_cast<unsigned>(source - slots.data()));
+  const Session &from = group.session(numberOf(*source));
   if (!to.copyFrom(from, static_cast<int64_t>(kept), error,
                    static_cast<int64_t>(computed)))
     return computed;
@@ -134,13 +180,19 @@ size_t DecodeSlots::adopt(unsigned slot, const std::vector<int64_t> &prompt,
 bool DecodeSlots::fork(unsigned from, unsigned to, Error &error) {
   Session &source = group.session(from);
   Session &target = group.session(to);
-  if (!target.copyFrom(source, source.length(), error) ||
+  if (!findCopyMemory(slots[from], slots[to], error) ||
+      !target.copyFrom(source, source.length(), error) ||
       !target.see(source.pictures(), error))
     return false;
   slots[to].prompt = slots[from].prompt;
   slots[to].pictures = slots[from].pictures;
   slots[to].adapter = slots[from].adapter;
   return true;
+}
+
+bool DecodeSlots::giveUp(unsigned slot, Error &error) {
+  release(slot);
+  return group.trim(slot, error);
 }
 
 void DecodeSlots::clear(unsigned slot) {

@@ -36,7 +36,19 @@ public:
       : maxLength(capacity), group(model, count, capacity), slots(count) {}
 
   unsigned count() const { return static_cast<unsigned>(slots.size()); }
+  /// The most positions of a text.
   int64_t capacity() const { return maxLength; }
+  /// No more than there is memory for, once the first slot was taken.
+  void fitMemory();
+  /// See SessionGroup.
+  void limitMemory(uint64_t bytes) { group.limitMemory(bytes); }
+  const CachePages *memory() const { return group.memory(); }
+  std::string describeMemory() const { return group.describeMemory(); }
+  /// Makes room for the first `length` positions of a slot that is taken, so
+  /// that there are still `spare` pages: from slots that are not taken, if need
+  /// be, which forget what they hold, the one that was used least recently
+  /// first. False without an error: those that are taken have all memory.
+  bool makeRoom(unsigned slot, int64_t length, uint64_t spare, Error &error);
 
   /// Puts those that slots have in the place of pictures that look like them,
   /// and so have the same keys.
@@ -52,6 +64,8 @@ public:
   bool hasFree() const;
   /// Gives a slot back; what it holds stays until another sequence needs it.
   void release(unsigned slot) { slots[slot].isTaken = false; }
+  /// The same, and memory that it does not use.
+  bool giveUp(unsigned slot, Error &error);
   /// Forgets what a slot holds, after a failure.
   void clear(unsigned slot);
 
@@ -60,7 +74,7 @@ public:
   /// has then.
   size_t adopt(unsigned slot, const std::vector<int64_t> &prompt,
                size_t computed, Error &error);
-  /// Lets slot `to` go on from where `from` is.
+  /// Lets slot `to` go on from where `from` is. It may fail as makeRoom() does.
   bool fork(unsigned from, unsigned to, Error &error);
 
   /// The number of tokens that a piece of a prompt, unless it is the last, is a
@@ -98,6 +112,11 @@ private:
     bool isTaken = false;
     uint64_t lastUse = 0;
   };
+  unsigned numberOf(const Slot &slot) const {
+    return static_cast<unsigned>(&slot - slots.data());
+  }
+  bool forgetOne(Error &error);
+  bool findCopyMemory(Slot &from, Slot &to, Error &error);
   Slot *findSource(const std::vector<int64_t> &prompt, int64_t adapter,
                    size_t &kept);
 

@@ -32,9 +32,13 @@ void LoadLine::update(double now) {
   if (running == 0 && waiting == 0)
     return;
   int64_t room = scheduler.numSlots() * scheduler.capacity();
+  int64_t held = counts.cachedPositions.load();
+  if (int64_t pages = counts.pages.load(); pages > 0) {
+    held = counts.pagesInUse.load();
+    room = pages;
+  }
   double used =
-      room > 0 ? 100.0 * static_cast<double>(counts.cachedPositions.load()) /
-                     static_cast<double>(room)
+      room > 0 ? 100.0 * static_cast<double>(held) / static_cast<double>(room)
                : 0;
   // Shorter than a narrow terminal, so that it stays one line.
   std::fprintf(terminal,

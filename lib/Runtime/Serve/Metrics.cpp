@@ -101,6 +101,19 @@ std::string Metrics::format(const Scheduler &scheduler,
       counts.cachedPositions.load());
   add("attune_cache_positions", "gauge", "Positions that all caches have.",
       scheduler.numSlots() * scheduler.capacity());
+  if (counts.pages.load() > 0) {
+    add("attune_cache_pages_used", "gauge",
+        "Pages of the GPU's memory that keys and values are in.",
+        counts.pagesInUse.load());
+    add("attune_cache_pages", "gauge", "Such pages at most.",
+        counts.pages.load());
+    add("attune_cache_page_bytes", "gauge", "Bytes of such a page.",
+        counts.pageBytes.load());
+    add("attune_preemptions_total", "counter",
+        "Texts that gave their memory back to older ones and were computed "
+        "again.",
+        counts.putBack.load());
+  }
   add("attune_connections", "gauge", "Connections that are open.",
       static_cast<int64_t>(connections));
   durations.format(out, "attune_request_seconds",

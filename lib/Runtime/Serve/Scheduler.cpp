@@ -33,15 +33,16 @@ static constexpr size_t firstPiece = 64;
 /// Seconds after which a piece ends, so that other prompts have their turns.
 static constexpr double longestPiece = 1;
 
-Scheduler::Active::Active(SequenceRequest wanted)
-    : request(std::move(wanted)), sampler(request.sampling),
+Scheduler::Active::Active(SequenceRequest wanted, uint64_t number)
+    : request(std::move(wanted)), number(number), sampler(request.sampling),
       history(request.prompt) {
   sampler.setPromptLength(history.size());
 }
 
 std::unique_ptr<Scheduler> Scheduler::create(CompiledModel &model,
                                              unsigned numSlots,
-                                             int64_t capacity, Error &error) {
+                                             int64_t capacity, uint64_t memory,
+                                             Error &error) {
   std::unique_ptr<Scheduler> scheduler(new Scheduler(model));
   const ModelInfo &info = model.info();
   scheduler->notFirst = info.suppress;
@@ -50,12 +51,15 @@ std::unique_ptr<Scheduler> Scheduler::create(CompiledModel &model,
                              info.beginSuppress.end());
   if (numSlots > 0) {
     scheduler->slots.reset(new DecodeSlots(model, numSlots, capacity));
+    scheduler->slots->limitMemory(memory);
     // Fails here, before the first request, if nothing can be decoded at all.
     unsigned slot;
     size_t kept;
     if (!scheduler->slots->take({}, {}, /*adapter=*/0, slot, kept, error))
       return nullptr;
     scheduler->slots->release(slot);
+    scheduler->slots->fitMemory();
+    scheduler->countPages();
   }
   int failure = pthread_create(
       &scheduler->thread, nullptr,
@@ -115,18 +119,33 @@ void Scheduler::loop() {
     computePrompts();
     removeFinished();
     numbers.cachedPositions.store(slots ? slots->countPositions() : 0);
+    countPages();
   }
   Error none;
   for (auto &each : active)
     finish(*each, "stopping", none);
+  for (auto &each : halted)
+    each->request.sink->finish("stopping", none);
   for (SequenceRequest &each : queue)
     each.sink->finish("stopping", none);
+}
+
+void Scheduler::countPages() {
+  const CachePages *memory = slots ? slots->memory() : nullptr;
+  if (!memory)
+    return;
+  numbers.pagesInUse.store(static_cast<int64_t>(memory->used()));
+  numbers.pages.store(static_cast<int64_t>(memory->most()));
+  numbers.pageBytes.store(static_cast<int64_t>(memory->pageBytes()));
 }
 
 /// Waits until there is something to do; false: the thread is to end.
 bool Scheduler::takeNew() {
   MutexLock lock(mutex);
-  bool isIdle = queue.empty() && tasks.empty() && active.empty();
+  auto hasNothing = [&] {
+    return queue.empty() && halted.empty() && tasks.empty() && active.empty();
+  };
+  bool isIdle = hasNothing();
   while (isIdle && arrived.empty() && arrivedTasks.empty() && !isStopping)
     pthread_cond_wait(&changed, &mutex);
   for (SequenceRequest &request : arrived)
@@ -135,7 +154,7 @@ bool Scheduler::takeNew() {
     tasks.push_back(std::move(task));
   arrived.clear();
   arrivedTasks.clear();
-  isIdle = queue.empty() && tasks.empty() && active.empty();
+  isIdle = hasNothing();
   return !stopsNow && !(isIdle && isStopping);
 }
 
@@ -178,34 +197,143 @@ void Scheduler::dropAbandonedRequests() {
     queue.erase(queue.begin() + i);
     numbers.waiting.fetch_sub(1);
   }
-}
-
-void Scheduler::admit() {
-  size_t used = 0;
-  for (; used < queue.size() && slots->hasFree(); ++used) {
-    std::unique_ptr<Active> next(new Active(std::move(queue[used])));
-    numbers.waiting.fetch_sub(1);
-    Error error;
-    slots->shareEqual(next->request.pictures);
-    next->keys =
-        cacheKeys(model.info(), next->request.prompt, next->request.pictures);
-    if (!slots->take(next->keys, next->request.pictures, next->request.adapter,
-                     next->slot, next->computed, error)) {
-      next->request.sink->finish("error", error);
+  for (size_t i = 0; i < halted.size();) {
+    const char *why = halted[i]->request.sink->whyAbandoned();
+    if (!why) {
+      ++i;
       continue;
     }
-    if (next->request.automaton)
-      next->constraint.reset(
-          new Constraint(next->request.automaton, next->request.ends));
-    next->chooser.reset(new Chooser(slots->session(next->slot), next->sampler,
-                                    next->request.wantsLogits,
-                                    next->constraint.get()));
-    numbers.running.fetch_add(1);
-    numbers.prompts.fetch_add(1);
-    noteReuse(*next, std::exchange(next->computed, 0));
-    active.push_back(std::move(next));
+    halted[i]->request.sink->finish(why, none);
+    halted.erase(halted.begin() + i);
+    numbers.waiting.fetch_sub(1);
   }
-  queue.erase(queue.begin(), queue.begin() + used);
+}
+
+/// Gives texts that wait a slot, in the order in which they came.
+void Scheduler::admit() {
+  // Where memory was missing it still is, until another text has none.
+  if (!halted.empty() && active.size() >= haltedBeside)
+    return;
+  haltedBeside = SIZE_MAX;
+  while (slots && slots->hasFree() && !(halted.empty() && queue.empty())) {
+    if (halted.empty()) {
+      halted.emplace_back(new Active(std::move(queue.front()), ++arrivals));
+      queue.erase(queue.begin());
+    }
+    std::unique_ptr<Active> next = std::move(halted.front());
+    Error error;
+    if (!enter(*next, error) && error.code == ExitSuccess) {
+      // It waits for others to end.
+      halted.front() = std::move(next);
+      haltedBeside = active.size();
+      return;
+    }
+    halted.erase(halted.begin());
+    numbers.waiting.fetch_sub(1);
+    if (error.code != ExitSuccess)
+      next->request.sink->finish("error", error);
+    else
+      active.push_back(std::move(next));
+  }
+}
+
+/// False without an error: there is not enough memory while others have it.
+bool Scheduler::enter(Active &each, Error &error) {
+  slots->shareEqual(each.request.pictures);
+  each.keys =
+      cacheKeys(model.info(), each.request.prompt, each.request.pictures);
+  size_t computed = 0;
+  if (!slots->take(each.keys, each.request.pictures, each.request.adapter,
+                   each.slot, computed, error))
+    return false;
+  if (const CachePages *memory = slots->memory()) {
+    // A text that goes on from what another one will compute needs none yet.
+    // Others can then go on for a token.
+    size_t length = hasLeader(each) ? computed : each.history.size() + 1;
+    bool fits = slots->makeRoom(
+        each.slot, std::min(static_cast<int64_t>(length), capacity()),
+        active.size() * memory->numCaches(), error);
+    if (!fits && error.code == ExitSuccess && active.empty())
+      error.set(ExitResourceLimit, "the GPU has no memory for a text of " +
+                                       std::to_string(each.history.size()) +
+                                       " tokens");
+    if (!fits) {
+      Error ignored;
+      slots->giveUp(each.slot, ignored);
+      return false;
+    }
+  }
+  if (each.request.automaton && !each.constraint)
+    each.constraint.reset(
+        new Constraint(each.request.automaton, each.request.ends));
+  each.chooser.reset(new Chooser(slots->session(each.slot), each.sampler,
+                                 each.request.wantsLogits,
+                                 each.constraint.get()));
+  numbers.running.fetch_add(1);
+  if (!each.isAgain)
+    numbers.prompts.fetch_add(1);
+  noteReuse(each, computed);
+  return true;
+}
+
+/// Takes a text's slot away. It waits again, and its place becomes null.
+void Scheduler::putBack(std::unique_ptr<Active> &each) {
+  slots->release(each->slot);
+  each->chooser.reset();
+  each->computed = each->fed = 0;
+  each->sees = false;
+  each->isAgain = true;
+  // What others of its prompt have is no longer all that it needs.
+  each->request.family = nullptr;
+  numbers.running.fetch_sub(1);
+  numbers.waiting.fetch_add(1);
+  numbers.putBack.fetch_add(1);
+  auto later = std::find_if(halted.begin(), halted.end(), [&](auto &other) {
+    return other->number > each->number;
+  });
+  halted.insert(later, std::move(each));
+}
+
+/// Makes room for `length` positions of a text, if need be from those that came
+/// later. False: it has been put back itself, or is at its end.
+bool Scheduler::findRoom(Active &each, int64_t length) {
+  Error error;
+  while (slots->memory() && !slots->makeRoom(each.slot, length, 0, error)) {
+    std::unique_ptr<Active> *youngest = nullptr;
+    unsigned count = 0;
+    for (auto &other : active) {
+      count += other != nullptr;
+      if (other && (!youngest || other->number > (*youngest)->number))
+        youngest = &other;
+    }
+    if (error.code == ExitSuccess && count < 2)
+      error.set(ExitResourceLimit, "the GPU has no memory for a text of " +
+                                       std::to_string(length) + " tokens");
+    if (error.code != ExitSuccess) {
+      finish(each, "error", error);
+      return false;
+    }
+    bool isOwn = youngest->get() == &each;
+    putBack(*youngest);
+    if (isOwn)
+      return false;
+  }
+  return true;
+}
+
+/// A token more for all that have their prompts behind them, the oldest first.
+void Scheduler::findRoomForTokens() {
+  std::vector<std::pair<uint64_t, size_t>> order;
+  for (size_t i : findDecoding())
+    order.push_back({active[i]->number, i});
+  std::sort(order.begin(), order.end());
+  for (auto [number, i] : order) {
+    Active *each = active[i].get();
+    if (each && !findRoom(*each, slots->session(each->slot).length() + 1) &&
+        active[i])
+      active[i].reset();
+  }
+  removeFinished();
 }
 
 /// The first `computed` tokens of the prompt are there, more than before.
@@ -214,6 +342,8 @@ void Scheduler::noteReuse(Active &each, size_t computed) {
     return;
   auto count = static_cast<int64_t>(computed - each.computed);
   each.computed = computed;
+  if (each.isAgain)
+    return;
   numbers.reusedTokens.fetch_add(count);
   if (!std::exchange(each.isHit, true))
     numbers.promptHits.fetch_add(1);
@@ -254,16 +384,18 @@ void Scheduler::step(const std::vector<size_t> &chosen) {
   for (size_t i : chosen) {
     active[i]->chooser->prepare(bannedAt(active[i]->numNew + 1));
     members.push_back(active[i]->slot);
-    ids.push_back(active[i]->history.back());
+    ids.push_back(
+        active[i]->history[active[i]->request.prompt.size() + active[i]->fed]);
   }
   Error error;
   bool works = slots->step(members, ids, error);
   numbers.steps.fetch_add(1);
   numbers.sequencesOfStep.store(static_cast<int64_t>(members.size()));
   for (size_t i : chosen) {
+    ++active[i]->fed;
     if (!works)
       finish(*active[i], "error", error);
-    if (!works || !takeToken(*active[i]))
+    if (!works || (!active[i]->isBehind() && !takeToken(*active[i])))
       active[i].reset();
   }
 }
@@ -279,6 +411,8 @@ std::vector<size_t> Scheduler::findDecoding() const {
 /// A token for every sequence that has its prompt behind it.
 void Scheduler::computeTokens() {
   double start = monotonicTime();
+  if (slots && slots->memory())
+    findRoomForTokens();
   std::vector<size_t> decoding = findDecoding();
   if (decoding.empty())
     return;
@@ -300,14 +434,14 @@ void Scheduler::computePrompts() {
     return;
   for (size_t i = 0; i < active.size(); ++i) {
     size_t turn = (nextPrompt + i) % active.size();
-    if (active[turn]->isDecoding() || hasLeader(turn))
+    if (active[turn]->isDecoding() || hasLeader(*active[turn]))
       continue;
     nextPrompt = turn + 1;
     Active &each = *active[turn];
     bool goesOn = computePiece(each, isAlone);
     if (goesOn && each.isDecoding()) {
       forkFollowers(each);
-      goesOn = takeToken(each);
+      goesOn = each.isBehind() || takeToken(each);
     }
     // Others may have come to their end meanwhile.
     for (auto &own : active)
@@ -318,10 +452,10 @@ void Scheduler::computePrompts() {
 }
 
 /// Whether an earlier sequence computes the same prompt for this one, too.
-bool Scheduler::hasLeader(size_t number) const {
-  const void *family = active[number]->request.family;
-  for (size_t i = 0; family && i < number; ++i)
-    if (active[i]->request.family == family && !active[i]->isDecoding())
+bool Scheduler::hasLeader(const Active &each) const {
+  for (auto &other : active)
+    if (other && other->number < each.number && each.request.family &&
+        other->request.family == each.request.family && !other->isDecoding())
       return true;
   return false;
 }
@@ -335,6 +469,10 @@ void Scheduler::forkFollowers(const Active &leader) {
     Error error;
     each->chooser->prepare(bannedAt(1));
     if (!slots->fork(leader.slot, each->slot, error)) {
+      if (error.code == ExitSuccess) {
+        putBack(each);
+        continue;
+      }
       finish(*each, "error", error);
       each.reset();
       continue;
@@ -447,6 +585,8 @@ bool Scheduler::computePiece(Active &each, bool isAlone) {
       return true;
   }
   size_t count = choosePiece(each, isAlone);
+  if (!findRoom(each, static_cast<int64_t>(each.computed + count)))
+    return false;
   if (each.computed + count == prompt.size())
     each.chooser->prepare(bannedAt(1));
   double time;

@@ -19,6 +19,11 @@
 // what a slot keeps of an earlier prompt is used again only where it was
 // computed like that, too.
 //
+// On a GPU whose memory is mapped to slots as texts need it, memory may be used
+// up. What slots remember that no text has gives way first, then the youngest
+// text: it waits again, before all that came later, and when it has a slot, its
+// tokens are computed again as they were before.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTUNE_LIB_RUNTIME_SERVE_SCHEDULER_H
@@ -83,13 +88,18 @@ struct SchedulerCounts {
   std::atomic<int64_t> prompts{0}, promptHits{0}, promptTokens{0},
       reusedTokens{0}, newTokens{0}, rounds{0}, pauses{0}, steps{0}; ///< so far
   std::atomic<int64_t> sequencesOfStep{0}; ///< of the last one
+  /// Of caches whose memory is given as texts need it: pages in use and in all,
+  /// bytes of one; texts that had to give way so far.
+  std::atomic<int64_t> pagesInUse{0}, pages{0}, pageBytes{0}, putBack{0};
 };
 
 class Scheduler {
 public:
-  /// `slots` sequences at a time, of `capacity` tokens each.
+  /// `slots` sequences at a time, of `capacity` tokens each, or as many as
+  /// there is memory for; `memory`: see SessionGroup::limitMemory().
   static std::unique_ptr<Scheduler> create(CompiledModel &model, unsigned slots,
-                                           int64_t capacity, Error &error);
+                                           int64_t capacity, uint64_t memory,
+                                           Error &error);
   /// Waits for the thread; what is not done is given up.
   ~Scheduler();
 
@@ -104,14 +114,19 @@ public:
   std::string whyAlone() const {
     return numSlots() > 1 ? slots->whyAlone() : "";
   }
+  /// How slots get a GPU's memory; empty: nothing is to be said.
+  std::string describeMemory() const {
+    return slots ? slots->describeMemory() : "";
+  }
   unsigned numSlots() const { return slots ? slots->count() : 0; }
   const SchedulerCounts &counts() const { return numbers; }
 
 private:
   /// A sequence in a slot.
   struct Active {
-    explicit Active(SequenceRequest request);
+    Active(SequenceRequest request, uint64_t number);
     SequenceRequest request;
+    uint64_t number; ///< in the order in which texts came
     Sampler sampler;
     std::unique_ptr<Constraint> constraint; ///< null: any text
     std::unique_ptr<Chooser> chooser;       ///< on the slot's session
@@ -119,10 +134,16 @@ private:
     std::vector<int64_t> keys; ///< cacheKeys() of the prompt
     bool sees = false;         ///< the slot sees its pictures
     unsigned slot = 0;
-    size_t computed = 0; ///< tokens of the prompt
-    bool isHit = false;  ///< some of them were in a cache
+    size_t computed = 0;  ///< tokens of the prompt
+    bool isHit = false;   ///< some of them were in a cache
+    bool isAgain = false; ///< it had a slot before
     int64_t numNew = 0;
+    size_t fed = 0; ///< new tokens that the slot holds
     bool isDecoding() const { return computed == request.prompt.size(); }
+    /// It was put back, and later tokens are known.
+    bool isBehind() const {
+      return request.prompt.size() + fed < history.size();
+    }
   };
 
   explicit Scheduler(CompiledModel &model) : model(model) {}
@@ -131,6 +152,10 @@ private:
   void dropAbandonedTexts(bool onlyDecoding);
   void dropAbandonedRequests();
   void admit();
+  bool enter(Active &active, Error &error);
+  void putBack(std::unique_ptr<Active> &active);
+  bool findRoom(Active &active, int64_t length);
+  void findRoomForTokens();
   void computePrompts();
   void computeTokens();
   void step(const std::vector<size_t> &chosen);
@@ -142,13 +167,14 @@ private:
   template <typename F>
   bool timePiece(Active &active, bool isAlone, double &time, F compute);
   void pausePiece();
-  bool hasLeader(size_t number) const;
+  bool hasLeader(const Active &active) const;
   void forkFollowers(const Active &leader);
   void noteReuse(Active &active, size_t computed);
   /// Chooses the next token of a sequence; false: it is at its end.
   bool takeToken(Active &active);
   void finish(Active &active, const char *reason, const Error &error);
   void removeFinished();
+  void countPages();
   const std::vector<int64_t> &bannedAt(int64_t count) const {
     return count == 1 ? notFirst : model.info().suppress;
   }
@@ -171,6 +197,10 @@ private:
   std::vector<SequenceRequest> queue;
   std::vector<std::shared_ptr<ModelTask>> tasks;
   std::vector<std::unique_ptr<Active>> active; ///< null: at its end
+  /// Without a slot, as memory is used up, the oldest first.
+  std::vector<std::unique_ptr<Active>> halted;
+  size_t haltedBeside = SIZE_MAX; ///< so many others that have memory
+  uint64_t arrivals = 0;
   size_t nextPrompt = 0;
   double roundTime = 0; ///< seconds of the last round of tokens
   double credit = 0;    ///< on a GPU: seconds that prompts may take

@@ -125,12 +125,18 @@ bool executeServe(CompiledModel &compiled, const ServeOptions &given, FILE *out,
   if (!compiled.chooseAdapter(options.chat.generate.adapter, error) ||
       !served.open(compiled, options, error))
     return false;
+  if (options.cacheMemory > 0 && !compiled.device())
+    return error.badInput("--cache-memory is for a model on a GPU; on a CPU "
+                          "caches take memory as texts need it");
   Outbox outbox;
   std::unique_ptr<Scheduler> scheduler = Scheduler::create(
       compiled, served.generates ? static_cast<unsigned>(options.slots) : 0,
-      served.model.capacity, error);
+      served.model.capacity, options.cacheMemory, error);
   if (!scheduler)
     return false;
+  std::string memory = scheduler->describeMemory();
+  if (served.generates)
+    served.model.capacity = scheduler->capacity();
   Desk desk(served.model, *scheduler, outbox, served.embedder.get(),
             served.noEmbedding);
   Server server(options, served.model, *scheduler, desk, outbox, messages);
@@ -146,6 +152,8 @@ bool executeServe(CompiledModel &compiled, const ServeOptions &given, FILE *out,
       " tokens each; OpenAI's interface is at " + server.url() + "/v1");
   if (std::string why = scheduler->whyAlone(); !why.empty())
     messages.note("a step decodes one text, not all at once, because " + why);
+  if (!memory.empty())
+    messages.note(memory);
   std::fprintf(out, "%s\n", server.url().c_str());
   if (std::fflush(out) != 0)
     return error.badInput("cannot write the output");

@@ -82,6 +82,12 @@ int64_t alignmentOf(Value buffer, const Range &indices) {
   auto type = cast<MemRefType>(buffer.getType());
   int64_t bytes = (type.getElementTypeBitWidth() + 7) / 8;
   int64_t align = kBufferAlignment;
+  if (auto turned = buffer.getDefiningOp<memref::TransposeOp>()) {
+    SmallVector<OpFoldResult> placed(indices.size());
+    for (auto [i, index] : llvm::enumerate(indices))
+      placed[turned.getPermutation().getDimPosition(unsigned(i))] = index;
+    return alignmentOf(turned.getIn(), placed);
+  }
   if (auto view = buffer.getDefiningOp<memref::SubViewOp>()) {
     align = alignmentOf(view.getSource(), view.getMixedOffsets());
   } else if (!type.getLayout().isIdentity()) {

@@ -50,7 +50,7 @@ static void findAccess(Value buffer, Region &region, Access &access) {
     Operation *user = use.getOwner();
     if (!region.isAncestor(user->getParentRegion()))
       continue;
-    if (isa<ViewLikeOpInterface>(user)) {
+    if (isa<ViewLikeOpInterface, memref::TransposeOp>(user)) {
       for (Value view : user->getResults())
         if (isa<MemRefType>(view.getType()))
           findAccess(view, region, access);

@@ -189,10 +189,9 @@ struct LoopsToKernels final : impl::LoopsToKernelsBase<LoopsToKernels> {
 
   /// Ops that a kernel makes again for itself: constants, views and scratch.
   static bool belongsInside(Operation *op) {
-    return op &&
-           (op->hasTrait<OpTrait::ConstantLike>() ||
-            isa<ViewLikeOpInterface, memref::GetGlobalOp, memref::AllocaOp>(
-                op));
+    return op && (op->hasTrait<OpTrait::ConstantLike>() ||
+                  isa<ViewLikeOpInterface, memref::TransposeOp,
+                      memref::GetGlobalOp, memref::AllocaOp>(op));
   }
 
   /// Whether a call of `decode` or `decode_batch` comes here.

@@ -48,6 +48,7 @@ PTXBackend::describe(const std::string &cpu, const std::string &gpu) const {
 
 void PTXBackend::addBufferPasses(OpPassManager &pm,
                                  const TargetDescription &target) const {
+  pm.addPass(createPositionsOutside());
   ConvertAttuneToGPUOptions blocks;
   blocks.multiprocessors = countMultiprocessors(target.gpu);
   blocks.warpgroups = hasWarpgroups(target.gpu);

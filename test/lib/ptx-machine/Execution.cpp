@@ -21,8 +21,14 @@ bool Memory::holds(uint64_t address, uint64_t bytes) const {
   if (next == live.begin())
     return false;
   --next;
-  if (address + bytes > next->second)
-    return false;
+  for (auto last = next; address + bytes > last->second;) {
+    uint64_t end = last->second;
+    if (address >= end || !pages.count(last->first) || ++last == live.end() ||
+        last->first != end || !pages.count(end))
+      return false;
+    if (address + bytes <= last->second)
+      return true;
+  }
   lastBegin = next->first;
   lastEnd = next->second;
   return true;

@@ -27,7 +27,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Machine.h"
+#include "FakeCuda.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -37,48 +37,19 @@
 #include <string>
 #include <vector>
 
-namespace {
-using Result = int;
-using Address = unsigned long long;
+using namespace fake;
 
-enum : Result {
-  Success = 0,
-  InvalidValue = 1,
-  OutOfMemory = 2,
-  NotInitialized = 3,
-  NoDevice = 100,
-  InvalidDevice = 101,
-  InvalidImage = 200,
-  InvalidPtx = 218,
-  UnsupportedPtxVersion = 222,
-  InvalidHandle = 400,
-  IllegalState = 401,
-  NotFound = 500,
-  NotReady = 600,
-  IllegalAddress = 700,
-  NotSupported = 801,
-  TooManyBlocks = 720,
-  CaptureUnsupported = 900,
-};
+Device &fake::device() {
+  static Device only;
+  return only;
+}
 
-uint64_t setting(const char *name, uint64_t usual) {
+uint64_t fake::setting(const char *name, uint64_t usual) {
   const char *text = std::getenv(name);
   return text ? std::strtoull(text, nullptr, 10) : usual;
 }
 
-constexpr int Multiprocessors = 2;
-
-/// Shared memory of a block: what a launch may have, and what it may have once
-/// it was asked for; and of each kernel what was.
-constexpr uint64_t UsualShared = 48 << 10, MostShared = 227 << 10;
-std::map<const void *, uint64_t> askedShared;
-
-ptx::Memory memory;
-uint64_t used = 0;
-bool ready = false;
-Result broken = Success; // what a kernel did shows at the next wait
-
-void log(const std::string &line) {
+void fake::log(const std::string &line) {
   static FILE *file = [] {
     const char *path = std::getenv("FAKE_CUDA_LOG");
     return path ? std::fopen(path, "w") : nullptr;
@@ -88,6 +59,26 @@ void log(const std::string &line) {
     std::fflush(file);
   }
 }
+
+bool fake::hasFree(uint64_t bytes) {
+  uint64_t total = setting("FAKE_CUDA_MEMORY", uint64_t(16) << 30);
+  return bytes <= total - device().used;
+}
+
+namespace {
+
+constexpr int Multiprocessors = 2;
+
+/// Shared memory of a block: what a launch may have, and what it may have once
+/// it was asked for; and of each kernel what was.
+constexpr uint64_t UsualShared = 48 << 10, MostShared = 227 << 10;
+std::map<const void *, uint64_t> askedShared;
+
+ptx::Memory &memory = fake::device().memory;
+uint64_t &used = fake::device().used;
+bool ready = false;
+Result broken = Success; // what a kernel did shows at the next wait
+
 /// Whether FAKE_CUDA_FULL names this: what finds no memory.
 bool isFull(const char *what) {
   const char *full = std::getenv("FAKE_CUDA_FULL");
@@ -182,7 +173,7 @@ struct Executable {
 /// What the stream is told becomes nodes of this; null: it does it.
 Graph *captured = nullptr;
 void *lastCaptured = nullptr;
-int device = 0;
+int deviceNumber = 0;
 
 /// Does this now, or later as part of a graph.
 void give(Work work, bool early = false) {
@@ -251,6 +242,8 @@ Result cuDeviceGetAttribute(int *value, int attribute, int) {
     *value = capability % 10;
   else if (attribute == 16)
     *value = Multiprocessors;
+  else if (attribute == 102)
+    *value = setting("FAKE_CUDA_PAGE", 1) > 0;
   else if (attribute == 95)
     *value = setting("FAKE_CUDA_TOGETHER", 2) > 0;
   else
@@ -261,8 +254,8 @@ Result cuDevicePrimaryCtxRetain(void **context, int ordinal) {
   if (isFull("context"))
     return OutOfMemory;
   static int object;
-  device = ordinal;
-  log("device " + std::to_string(device));
+  deviceNumber = ordinal;
+  log("device " + std::to_string(deviceNumber));
   *context = &object;
   return Success;
 }
@@ -274,7 +267,7 @@ Result cuCtxSetCurrent(void *context) {
   return context ? Success : InvalidValue;
 }
 Result cuCtxGetDevice(int *current) {
-  *current = device;
+  *current = deviceNumber;
   return Success;
 }
 Result cuStreamCreate(void **stream, unsigned) {
@@ -329,9 +322,7 @@ Result cuMemGetInfo_v2(size_t *free, size_t *total) {
 Result cuMemAlloc_v2(Address *address, size_t bytes) {
   if (bytes == 0)
     return InvalidValue;
-  size_t free, total;
-  cuMemGetInfo_v2(&free, &total);
-  if (bytes > free)
+  if (!hasFree(bytes))
     return OutOfMemory;
   void *block = nullptr;
   if (posix_memalign(&block, 256, bytes) != 0)

@@ -120,9 +120,17 @@ struct Allocation {
 };
 class Memory {
 public:
-  void add(uint64_t begin, uint64_t bytes) { live[begin] = begin + bytes; }
+  /// `joins`: an access may go on in the next one of its kind.
+  void add(uint64_t begin, uint64_t bytes, bool joins = false) {
+    live[begin] = begin + bytes;
+    if (joins)
+      pages.insert(begin);
+  }
   bool remove(uint64_t begin) {
+    lastBegin = 1;
+    lastEnd = 0;
     written.erase(begin);
+    pages.erase(begin);
     return live.erase(begin) != 0;
   }
   /// A kernel writes at an address that is held.
@@ -140,6 +148,7 @@ private:
     return std::prev(live.upper_bound(address))->first;
   }
   std::map<uint64_t, uint64_t> live;
+  std::set<uint64_t> pages; ///< that join
   mutable std::set<uint64_t> written;
   mutable uint64_t lastBegin = 1, lastEnd = 0;
 };

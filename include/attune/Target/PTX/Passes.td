@@ -10,6 +10,41 @@
 
 include "mlir/Pass/PassBase.td"
 
+def PositionsOutside : Pass<"attune-positions-outside", "::mlir::ModuleOp"> {
+  let summary = "Caches have all of a position side by side";
+  let description = [{
+    Needs: entries on buffers, whose caches are [layers, batch, heads, positions,
+    width] or [batch, layers, heads, positions, width], and are used through views.
+    Gives: caches [batch, positions, layers, heads, width], and so in the
+    `attune.shape` of the entries; views with the dimensions they had. What a
+    sequence keeps grows at one end, where pages of memory can be added.
+    Caches without positions, which are states, stay.
+    Keeps: what is computed.
+
+    Before:
+
+    ```mlir
+    func.func @decode(%k: memref<3x?x2x?x16xf16>
+        {attune.kind = "cache", attune.shape = [3, "batch", 2, "capacity", 16]})
+    %keys = memref.subview %k[%layer, 0, 0, 0, 0] [1, %b, 2, %n, 16] [1, 1, 1, 1, 1]
+      : memref<3x?x2x?x16xf16> to memref<?x2x?x16xf16, strided<[?, ?, 16, 1], offset: ?>>
+    ```
+
+    After:
+
+    ```mlir
+    func.func @decode(%k: memref<?x?x3x2x16xf16>
+        {attune.kind = "cache", attune.shape = ["batch", "capacity", 3, 2, 16]})
+    %part = memref.subview %k[0, 0, %layer, 0, 0] [%b, %n, 1, 2, 16] [1, 1, 1, 1, 1]
+      : memref<?x?x3x2x16xf16> to memref<?x?x2x16xf16, strided<[?, 96, 16, 1], offset: ?>>
+    %keys = memref.transpose %part (b, n, h, d) -> (b, h, n, d)
+    ```
+  }];
+  let dependentDialects = ["::mlir::memref::MemRefDialect"];
+  let statistics = [Statistic<"numCaches", "num-caches",
+                              "Caches whose positions were moved">];
+}
+
 def ShareKernels : Pass<"attune-share-kernels", "::mlir::ModuleOp"> {
   let summary = "Kernels that compute the same are one";
   let description = [{

@@ -1,0 +1,142 @@
+# Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""serve_memory.py PRODUCT RUNTIME_TESTS: a server whose caches take a GPU's
+memory page by page. Every text is what `generate` writes.
+
+PRODUCT keeps 128 bytes a position in each of two caches, so that a page of 4096
+bytes has 32 positions.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, sys.argv[2] + "/Inputs")
+import serving
+
+PRODUCT = sys.argv[1]
+
+
+def prompt_of(length, seed):
+    return [(i * i * 7 + seed * 31 + i) % 1024 for i in range(length)]
+
+
+def generate(prompt, tokens):
+    run = subprocess.run(
+        [PRODUCT, "generate", "--prompt-ids", ",".join(map(str, prompt)),
+         f"--max-new-tokens={tokens}", "--ignore-eos", "--format=json"],
+        capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)["text"]
+
+
+def complete(server, prompt, tokens, **more):
+    return server.post("/v1/completions",
+                       {"prompt": prompt, "max_tokens": tokens,
+                        "ignore_eos": True, **more})
+
+
+def at_once(server, requests):
+    """The replies to some requests that are sent together."""
+    replies = [None] * len(requests)
+
+    def ask(number, prompt, tokens):
+        replies[number] = complete(server, prompt, tokens)
+
+    threads = [threading.Thread(target=ask, args=(i, *request))
+               for i, request in enumerate(requests)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return replies
+
+
+def check(requests, replies):
+    for (prompt, tokens), reply in zip(requests, replies):
+        assert reply["usage"]["completion_tokens"] == tokens, reply
+        wanted = generate(prompt, tokens)
+        assert reply["choices"][0]["text"] == wanted, (len(prompt), tokens,
+                                                       reply, wanted)
+
+
+def pages(server):
+    # A request is answered before its round is counted.
+    return server.metric("attune_cache_pages_used")
+
+
+def growth():
+    """Memory follows the positions, over the ends of pages."""
+    with serving.Server([PRODUCT], "--slots=4", "--quiet") as server:
+        assert pages(server) == 0
+        requests = [(prompt_of(29, 1), 9), (prompt_of(3, 2), 4)]
+        check(requests, at_once(server, requests))
+        # The last tokens are not in the caches: 37 positions and 6.
+        server.wait_for_metric("attune_cache_pages_used", 2 * (2 + 1))
+        assert server.metric("attune_cache_page_bytes") == 4096
+        assert server.metric("attune_preemptions_total") == 0
+        assert "take the GPU's memory as texts need it" in server.read_log()
+        assert server.stop() == 0
+
+
+def beginnings():
+    """Texts that begin alike have the same pages there."""
+    with serving.Server([PRODUCT], "--slots=4", "--quiet") as server:
+        prompt = prompt_of(70, 3)
+        reply = complete(server, prompt, 3, n=3, temperature=0.9, seed=5)
+        assert len(reply["choices"]) == 3
+        # Two whole pages are shared, and each has a third; of two caches.
+        server.wait_for_metric("attune_cache_pages_used", 2 * (2 + 3))
+        # What a slot remembers is shared with a text that goes on otherwise.
+        other = prompt[:66] + prompt_of(20, 4)
+        reply = complete(server, other, 2)
+        assert reply["usage"]["prompt_tokens_details"]["cached_tokens"] == 66
+        check([(other, 2)], [reply])
+        server.wait_for_metric("attune_cache_pages_used", 2 * (2 + 3 + 1))
+        assert server.stop() == 0
+
+
+def exhaustion():
+    """Of three texts that memory does not hold at a time, the youngest waits
+    and is computed again. Nothing but time shows it."""
+    with serving.Server([PRODUCT], "--slots=3", "--cache-memory=24K",
+                        "--quiet") as server:
+        requests = [(prompt_of(28, seed), 9) for seed in (6, 7, 8)]
+        check(requests, at_once(server, requests))
+        assert server.metric("attune_preemptions_total") > 0
+        assert server.metric("attune_cache_pages") == 6
+        # Three pages of each cache are a text's, whatever its context.
+        assert "at most 96 tokens of 256" in server.read_log()
+        error = server.post("/v1/completions", {"prompt": prompt_of(100, 9)},
+                            status=400)
+        assert "96" in error["error"]["message"], error
+        # All of it, when others remember something else.
+        requests = [(prompt_of(86, 10), 10)]
+        reply = at_once(server, requests)
+        check(requests, reply)
+        server.wait_for_metric("attune_cache_pages_used", 6)
+        assert server.stop() == 0
+
+
+def unequal():
+    """No kernel reads behind a shorter text, where there is no memory."""
+    with serving.Server([PRODUCT], "--slots=3", "--quiet") as server:
+        requests = [(prompt_of(length, length), 5) for length in (2, 70, 33)]
+        check(requests, at_once(server, requests))
+        assert server.metric("attune_cache_pages_used") > 0
+        assert server.stop() == 0
+
+
+def whole():
+    """A driver without such pages: all memory is there from the start."""
+    with serving.Server([PRODUCT], "--slots=3", "--quiet") as server:
+        requests = [(prompt_of(length, length), 5) for length in (2, 33)]
+        check(requests, at_once(server, requests))
+        assert ("of 3 texts of 256 tokens take the GPU's memory from the "
+                "start, because its driver cannot" in server.read_log())
+        assert server.stop() == 0
+
+
+for case in sys.argv[3:]:
+    globals()[case]()
+    print("ok", case)
