@@ -30,11 +30,7 @@ struct SideFile {
     if (!source)
       return false;
     json.emplace(source, diags);
-    if (json->root && !json->root->isObject())
-      json->reporter.error(json->root->offset, "",
-                           std::string("expected an object, found ") +
-                               spec::describe(json->root->kind));
-    return json->root && !json->reporter.getNumErrors();
+    return json->isObject();
   }
   bool isThere() const { return json.has_value(); }
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GenerationConfig.h"
+#include "JsonFile.h"
 
 #include <cmath>
 #include <cstdio>
@@ -221,18 +222,11 @@ bool readGeneration(Config &config, const std::string &folder,
   auto file = readSourceFile(path.string(), diags);
   if (!file)
     return false;
-  spec::LineTable lines(file);
-  spec::Reporter reporter(lines, diags);
-  std::optional<Value> root =
-      spec::parseJson(*file, reporter, spec::JsonDialect::Python);
-  if (root && !root->isObject())
-    reporter.error(root->offset, "",
-                   std::string("expected an object, found ") +
-                       spec::describe(root->kind));
-  if (!root || reporter.getNumErrors())
+  JsonFile json(file, diags);
+  if (!json.isObject())
     return false;
   KeyReport unused; // finish() is not called
-  Config extra(*root, "", reporter, unused);
+  Config extra(*json.root, "", json.reporter, unused);
   readTokens(extra, source, generation, diags);
   readAll(extra);
   if (extra.hasErrors())

@@ -13,6 +13,7 @@
 #include "Architectures.h"
 #include "AudioConfig.h"
 #include "GenerationConfig.h"
+#include "JsonFile.h"
 #include "Keys.h"
 #include "Parts.h"
 #include "SentenceModules.h"
@@ -370,24 +371,17 @@ static std::optional<ImportedModel>
 importConfig(const std::shared_ptr<const SourceFile> &file,
              ImportedModel result, const std::vector<std::string> &ignoredKeys,
              std::optional<ImageSize> imageSize, DiagnosticEngine &diags) {
-  spec::LineTable lines(file);
-  spec::Reporter reporter(lines, diags);
-  std::optional<Value> root =
-      spec::parseJson(*file, reporter, spec::JsonDialect::Python);
-  if (root && !root->isObject())
-    reporter.error(root->offset, "",
-                   std::string("expected an object, found ") +
-                       spec::describe(root->kind));
-  if (!root || reporter.getNumErrors())
+  JsonFile json(file, diags);
+  if (!json.isObject())
     return std::nullopt;
 
   KeyReport keys;
   keys.ignored = ignoredKeys;
-  std::optional<TextPart> text = findTextPart(*root);
+  std::optional<TextPart> text = findTextPart(*json.root);
   if (text)
     text->imageSize = imageSize;
-  Config config(text ? text->object : *root, text ? "/text_config" : "",
-                reporter, keys);
+  Config config(text ? text->object : *json.root, text ? "/text_config" : "",
+                json.reporter, keys);
   ImportContext context{config};
   const Architecture *architecture =
       chooseArchitecture(config, context.modelClass, diags);
@@ -446,9 +440,9 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
   config.finish(std::string("the architecture '") + architecture->modelType +
                     "'",
                 keysOfClass(architecture->modelType));
-  if (!reporter.getNumErrors())
+  if (!json.reporter.getNumErrors())
     checkIgnored(keys, config);
-  if (!read || !model || reporter.getNumErrors())
+  if (!read || !model || json.reporter.getNumErrors())
     return std::nullopt;
   reportPassedOver(keys, *architecture, diags);
 
@@ -482,8 +476,8 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
   if (text) {
     // Names of the text's tensors are known before the tower joins it.
     spec::Model sight;
-    if (!readSight({*root, context, *checkpoint, keys, reporter}, *text,
-                   sight) ||
+    if (!readSight({*json.root, context, *checkpoint, keys, json.reporter},
+                   *text, sight) ||
         !renameTextTensors(*model, *text, *checkpoint, config, diags) ||
         (text->sees && !joinSight(*text, std::move(sight), *model, config)))
       return std::nullopt;

@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 namespace attune::hf {
 
@@ -21,6 +22,15 @@ struct JsonFile {
                     DiagnosticEngine &diags)
       : lines(file), reporter(lines, diags),
         root(spec::parseJson(*file, reporter, spec::JsonDialect::Python)) {}
+
+  /// Whether it is an object without a mistake; if not, that is reported.
+  bool isObject() {
+    if (root && !root->isObject())
+      reporter.error(root->offset, "",
+                     std::string("expected an object, found ") +
+                         spec::describe(root->kind));
+    return root && !reporter.getNumErrors();
+  }
 
   spec::LineTable lines;
   spec::Reporter reporter;
