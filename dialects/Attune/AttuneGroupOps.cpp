@@ -165,6 +165,71 @@ LogicalResult GroupedLinearIntoOp::verify() {
                        "rows to take");
 }
 
+int64_t NormedLinearIntoOp::getBits() {
+  return getScales() ? quantizedBits(cast<ShapedType>(getWeight().getType()),
+                                     shapeOf(getInput()).back())
+                     : 0;
+}
+
+int64_t NormedLinearIntoOp::getGroup() {
+  return getScales() ? shapeOf(getInput()).back() * (getZeros() ? 2 : 1) /
+                           shapeOf(getScales())[1]
+                     : 0;
+}
+
+LogicalResult NormedLinearIntoOp::verify() {
+  // G1
+  if (failed(verifyPlaces(*this)))
+    return failure();
+  // G12
+  ArrayRef<int64_t> panels = shapeOf(getWeight());
+  if (panels.size() != 3 || ShapedType::isDynamicShape(panels))
+    return emitOpError("has no panels of known sizes");
+  int64_t bits = getBits(), side = bits ? 32 / bits : 1;
+  int64_t depth = panels[1] * side, lanes = panels[2] / (bits ? 4 : 1);
+  if (failed(verifyShape(*this, getInput(), {kAny, depth}, "an input")))
+    return failure();
+  int64_t rows = shapeOf(getInput())[0];
+  if (failed(verifyShape(*this, getOf(), {rows, depth}, "rows to normalise")) ||
+      failed(verifyShape(*this, getDest(), {rows, kAny}, "a destination")))
+    return failure();
+  int64_t width = shapeOf(getDest())[1], halves = getGated() ? 2 : 1;
+  if (ShapedType::isDynamic(width) || lanes == 0)
+    return emitOpError("has channels whose number is not known");
+  if (failed(verifyShape(*this, getWeight(),
+                         {int64_t(llvm::divideCeil(width, lanes)) * halves,
+                          panels[1], panels[2]},
+                         "panels")) ||
+      (getBias() &&
+       failed(verifyShape(*this, getBias(), {width * halves}, "a bias"))))
+    return failure();
+  // G13
+  for (Value channels : {getGamma(), getBeta()})
+    if (channels &&
+        failed(verifyShape(*this, channels, {depth}, "a gamma or beta")))
+      return failure();
+  if (getBeta() && !getCentred())
+    return emitOpError("adds a beta to a norm that is not centred");
+  if (getEps().isNegative() || int64_t(getFew()) < 1)
+    return emitOpError("normalises rows with a negative eps, or none");
+  // G14
+  if (!getScales())
+    return getZeros() ? emitOpError("has zero points without scales")
+                      : success();
+  int64_t groups = shapeOf(getScales()).size() == 3
+                       ? groupsOfScales(shapeOf(getScales())[1], getZeros())
+                       : -1;
+  if (!takesBytes(cast<ShapedType>(getWeight().getType()).getElementType()) ||
+      groups < 1 || depth % groups != 0 ||
+      (areScalesOfFloats(cast<ShapedType>(getScales().getType())) &&
+       (bits != 4 || getZeros())))
+    return emitOpError("has scales, but not those of whole groups of bytes, or "
+                       "of two numbers in each");
+  if (failed(byteFloatsFit(*this, getWeight(), getScales(), getZeros())))
+    return failure();
+  return verifyShape(*this, getScales(), {panels[0], kAny, lanes}, "scales");
+}
+
 LogicalResult ExpertTasksIntoOp::verify() {
   if (failed(verifyPlaces(*this)))
     return failure();

@@ -130,6 +130,71 @@ def Attune_GroupedLinearIntoOp : Attune_GroupOp<"grouped_linear_into",
   }];
 }
 
+def Attune_NormedLinearIntoOp : Attune_GroupOp<"normed_linear_into",
+                                               [AttrSizedOperandSegments]> {
+  let summary = "A linear layer of rows whose norm it makes if they are few";
+  let description = [{
+    As `attune.linear_into`, or with `scales` as `attune.quantized_linear_into`,
+    `zeros` included. Up to `few` rows it multiplies the norm of `of`, not
+    rounded: that of `attune.rms_norm` or, if `centred`, `attune.layer_norm`. The
+    input is not read then; of more rows it has their norm. Rounds once, at the
+    end.
+
+    Source: as `attune.linear`, `attune.rms_norm`, `attune.layer_norm`.
+
+    Verifier rules (tests: `invalid-group.mlir`, one case per label):
+    - G1: all operands are tensors and there is a result, or all are buffers and
+      there is none.
+    - G12: input and rows [M, K] and panels [P, K, R] give [M, N], with as many
+      panels as hold N channels, twice as many if gated; the bias has N entries,
+      2N if gated.
+    - G13: gamma and beta have K entries, and beta is that of a centred norm; eps
+      is not negative, and few not 0.
+    - G14: scales are those of whole groups of bytes, of two numbers in each, or
+      of floats of 8 bits.
+
+    ```mlir
+    %y = attune.normed_linear_into %n of %x gamma %g : tensor<64xbf16>
+       eps 1.000000e-05 few 8, %w into %d activation <silu> gated
+       : tensor<?x64xbf16>, tensor<?x64xf32>, tensor<24x64x8xbf16>,
+         tensor<?x96xbf16> -> tensor<?x96xbf16>
+    ```
+  }];
+  let arguments = (ins Attune_GroupPlace:$input, Attune_GroupPlace:$of,
+                       Optional<Attune_GroupPlace>:$gamma,
+                       Optional<Attune_GroupPlace>:$beta,
+                       Attune_GroupPlace:$weight,
+                       Optional<Attune_GroupPlace>:$scales,
+                       Optional<Attune_GroupPlace>:$bias,
+                       Attune_GroupPlace:$dest, UnitAttr:$centred,
+                       F32Attr:$eps, DefaultValuedAttr<F32Attr, "0.0f">:$offset,
+                       I64Attr:$few,
+                       DefaultValuedAttr<Attune_ActivationAttr,
+                                         "Activation::Identity">:$activation,
+                       UnitAttr:$gated, UnitAttr:$residual,
+                       OptionalAttr<F32Attr>:$scale, UnitAttr:$zeros);
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let assemblyFormat = [{
+    $input `of` $of (`gamma` $gamma^ `:` type($gamma))?
+    (`beta` $beta^ `:` type($beta))? (`centred` $centred^)? `eps` $eps
+    (`offset` $offset^)? `few` $few `,` $weight
+    (`scales` $scales^ `:` type($scales))? (`zeros` $zeros^)?
+    (`bias` $bias^ `:` type($bias))? `into` $dest (`activation` $activation^)?
+    (`gated` $gated^)? (`residual` $residual^)? (`scale` $scale^)? attr-dict
+    `:` type($input) `,` type($of) `,` type($weight) `,` type($dest)
+    (`->` type($result)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      return getDestMutable();
+    }
+    bool readsDest() { return getResidual(); }
+    /// Bits of a number, and columns that share a scale; 0 without scales.
+    int64_t getBits();
+    int64_t getGroup();
+  }];
+}
+
 def Attune_ExpertTasksIntoOp : Attune_GroupOp<"expert_tasks_into"> {
   let summary = "Which rows each expert multiplies";
   let description = [{

@@ -69,6 +69,7 @@ Lowering::Lowering(const Options &options, Report &report,
   if (source.heads)
     pipeline.pruneHeads = source.heads->rules;
   pipeline.explainFusion = options.explainFusion;
+  pipeline.separateNorms = options.separateNorms;
   pipeline.backend = options.backend;
   pipeline.target = options.machine;
 }

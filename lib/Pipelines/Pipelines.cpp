@@ -217,6 +217,8 @@ void buildTensorPipeline(OpPassManager &pm, const PipelineOptions &options) {
   vector.farLevel3 = target.farLevel3;
   vector.threads = target.threads;
   vector.cooperative = target.tilesInParallel();
+  if (target.tilesInParallel() && !options.separateNorms)
+    vector.normRows = kFewRows;
   vector.matrixRows = target.getMatrixRows();
   vector.matrixQuads = target.byteTiles;
   vector.integerLanes = target.getLanes();

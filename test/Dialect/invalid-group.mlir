@@ -258,3 +258,93 @@ func.func @g11_zeros(%x: tensor<?x64xf32>, %w: tensor<8x24x64x8xbf16>, %t: tenso
   %y = attune.grouped_linear_into %x, %w zeros tasks %t : tensor<?x3xi64> into %d activation <silu> gated : tensor<?x64xf32>, tensor<8x24x64x8xbf16>, tensor<?x96xf32> -> tensor<?x96xf32>
   return
 }
+
+// -----
+
+// G1: tensors give a tensor
+func.func @g1_normed(%x: tensor<?x64xbf16>, %o: tensor<?x64xf32>, %g: tensor<64xf32>, %w: tensor<12x64x8xbf16>, %d: tensor<?x96xf32>) {
+  // expected-error @+1 {{writes a tensor and gives none}}
+  attune.normed_linear_into %x of %o eps 1.0e-5 few 8, %w into %d : tensor<?x64xbf16>, tensor<?x64xf32>, tensor<12x64x8xbf16>, tensor<?x96xf32>
+  return
+}
+
+// -----
+
+// G12: as many rows
+func.func @g12_rows(%x: tensor<4x64xbf16>, %o: tensor<3x64xf32>, %w: tensor<12x64x8xbf16>, %d: tensor<4x96xf32>) {
+  // expected-error @+1 {{has rows to normalise of type 'tensor<3x64xf32>' where it takes [4, 64]}}
+  %y = attune.normed_linear_into %x of %o eps 1.0e-5 few 8, %w into %d : tensor<4x64xbf16>, tensor<3x64xf32>, tensor<12x64x8xbf16>, tensor<4x96xf32> -> tensor<4x96xf32>
+  return
+}
+
+// -----
+
+// G12: panels of gate and up
+func.func @g12_panels(%x: tensor<?x64xbf16>, %o: tensor<?x64xf32>, %g: tensor<64xf32>, %w: tensor<12x64x8xbf16>, %d: tensor<?x96xf32>) {
+  // expected-error @+1 {{has panels of type 'tensor<12x64x8xbf16>' where it takes [24, 64, 8]}}
+  %y = attune.normed_linear_into %x of %o eps 1.0e-5 few 8, %w into %d gated : tensor<?x64xbf16>, tensor<?x64xf32>, tensor<12x64x8xbf16>, tensor<?x96xf32> -> tensor<?x96xf32>
+  return
+}
+
+// -----
+
+// G12: an entry for each channel
+func.func @g12_bias(%x: tensor<?x64xbf16>, %o: tensor<?x64xf32>, %g: tensor<64xf32>, %w: tensor<12x64x8xbf16>, %d: tensor<?x96xf32>) {
+  // expected-error @+1 {{has a bias of type 'tensor<64xf32>' where it takes [96]}}
+  %y = attune.normed_linear_into %x of %o eps 1.0e-5 few 8, %w bias %g : tensor<64xf32> into %d : tensor<?x64xbf16>, tensor<?x64xf32>, tensor<12x64x8xbf16>, tensor<?x96xf32> -> tensor<?x96xf32>
+  return
+}
+
+// -----
+
+// G13: an entry for each column
+func.func @g13(%x: tensor<?x64xbf16>, %o: tensor<?x64xf32>, %g: tensor<32xf32>, %w: tensor<12x64x8xbf16>, %d: tensor<?x96xf32>) {
+  // expected-error @+1 {{has a gamma or beta of type 'tensor<32xf32>' where it takes [64]}}
+  %y = attune.normed_linear_into %x of %o gamma %g : tensor<32xf32> eps 1.0e-5 few 8, %w into %d : tensor<?x64xbf16>, tensor<?x64xf32>, tensor<12x64x8xbf16>, tensor<?x96xf32> -> tensor<?x96xf32>
+  return
+}
+
+// -----
+
+// G13: RMSNorm has no beta
+func.func @g13_beta(%x: tensor<?x64xbf16>, %o: tensor<?x64xf32>, %g: tensor<64xf32>, %w: tensor<12x64x8xbf16>, %d: tensor<?x96xf32>) {
+  // expected-error @+1 {{adds a beta to a norm that is not centred}}
+  %y = attune.normed_linear_into %x of %o beta %g : tensor<64xf32> eps 1.0e-5 few 8, %w into %d : tensor<?x64xbf16>, tensor<?x64xf32>, tensor<12x64x8xbf16>, tensor<?x96xf32> -> tensor<?x96xf32>
+  return
+}
+
+// -----
+
+// G13: no root of a negative number
+func.func @g13_eps(%x: tensor<?x64xbf16>, %o: tensor<?x64xf32>, %g: tensor<64xf32>, %w: tensor<12x64x8xbf16>, %d: tensor<?x96xf32>) {
+  // expected-error @+1 {{normalises rows with a negative eps, or none}}
+  %y = attune.normed_linear_into %x of %o eps -1.0e-5 few 8, %w into %d : tensor<?x64xbf16>, tensor<?x64xf32>, tensor<12x64x8xbf16>, tensor<?x96xf32> -> tensor<?x96xf32>
+  return
+}
+
+// -----
+
+// G13: some rows
+func.func @g13_few(%x: tensor<?x64xbf16>, %o: tensor<?x64xf32>, %g: tensor<64xf32>, %w: tensor<12x64x8xbf16>, %d: tensor<?x96xf32>) {
+  // expected-error @+1 {{normalises rows with a negative eps, or none}}
+  %y = attune.normed_linear_into %x of %o eps 1.0e-5 few 0, %w into %d : tensor<?x64xbf16>, tensor<?x64xf32>, tensor<12x64x8xbf16>, tensor<?x96xf32> -> tensor<?x96xf32>
+  return
+}
+
+// -----
+
+// G14: whole groups
+func.func @g14(%x: tensor<?x64xbf16>, %o: tensor<?x64xf32>, %s: tensor<12x3x8xf16>, %w: tensor<12x8x32xi8>, %d: tensor<?x96xf32>) {
+  // expected-error @+1 {{has scales, but not those of whole groups of bytes, or of two numbers in each}}
+  %y = attune.normed_linear_into %x of %o eps 1.0e-5 few 8, %w scales %s : tensor<12x3x8xf16> into %d : tensor<?x64xbf16>, tensor<?x64xf32>, tensor<12x8x32xi8>, tensor<?x96xf32> -> tensor<?x96xf32>
+  return
+}
+
+// -----
+
+// G14: zero points stand beside scales
+func.func @g14_zeros(%x: tensor<?x64xbf16>, %o: tensor<?x64xf32>, %g: tensor<64xf32>, %w: tensor<12x64x8xbf16>, %d: tensor<?x96xf32>) {
+  // expected-error @+1 {{has zero points without scales}}
+  %y = attune.normed_linear_into %x of %o eps 1.0e-5 few 8, %w zeros into %d : tensor<?x64xbf16>, tensor<?x64xf32>, tensor<12x64x8xbf16>, tensor<?x96xf32> -> tensor<?x96xf32>
+  return
+}

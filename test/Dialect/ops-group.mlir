@@ -62,3 +62,26 @@ func.func @in_few_bits(%x: tensor<?x64xf32>, %w: tensor<8x24x8x32xi8>, %s: tenso
   %y = attune.grouped_linear_into %x, %w scales %s : tensor<8x24x4x8xf16> zeros tasks %t : tensor<?x3xi64> into %d activation <silu> gated : tensor<?x64xf32>, tensor<8x24x8x32xi8>, tensor<?x96xf32> -> tensor<?x96xf32>
   return %y : tensor<?x96xf32>
 }
+
+// CHECK-LABEL: @normed(
+// CHECK: attune.normed_linear_into %{{.+}} of %{{.+}} gamma %{{.+}} : tensor<64xbf16> eps 9.99999974E-6 few 8, %{{.+}} into %{{.+}} activation <silu> gated : tensor<?x64xbf16>, tensor<?x64xf32>, tensor<24x64x8xbf16>, tensor<?x96xbf16> -> tensor<?x96xbf16>
+// BUFFER-LABEL: @normed(
+// BUFFER-NOT:   memref.copy
+// BUFFER:       attune.normed_linear_into %{{.+}} of %{{.+}} into %[[D:.+]] activation <silu> gated :
+// BUFFER-NEXT:  return %[[D]]
+func.func @normed(%n: tensor<?x64xbf16>, %x: tensor<?x64xf32>, %g: tensor<64xbf16>, %w: tensor<24x64x8xbf16>, %d: tensor<?x96xbf16> {bufferization.writable = true}) -> tensor<?x96xbf16> {
+    %y = attune.normed_linear_into %n of %x gamma %g : tensor<64xbf16>
+       eps 1.000000e-05 few 8, %w into %d activation <silu> gated
+       : tensor<?x64xbf16>, tensor<?x64xf32>, tensor<24x64x8xbf16>,
+         tensor<?x96xbf16> -> tensor<?x96xbf16>
+  return %y : tensor<?x96xbf16>
+}
+
+// What a layer norm is centred by, weights in few bits, a residual.
+// CHECK-LABEL: @normed_numbers(
+// CHECK: attune.normed_linear_into %{{.+}} of %{{.+}} gamma %{{.+}} : tensor<64xf32> beta %{{.+}} : tensor<64xf32> centred eps 9.99999974E-6 offset 1.000000e+00 few 1, %{{.+}} scales %{{.+}} : tensor<12x4x8xf16> zeros bias %{{.+}} : tensor<96xf32> into %{{.+}} residual scale 5.000000e-01 :
+func.func @normed_numbers(%n: tensor<?x64xbf16>, %x: tensor<?x64xf32>, %g: tensor<64xf32>, %w: tensor<12x8x32xi8>, %s: tensor<12x4x8xf16>, %b: tensor<96xf32>, %d: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  %y = attune.normed_linear_into %n of %x gamma %g : tensor<64xf32> beta %g : tensor<64xf32> centred eps 1.0e-5 offset 1.0 few 1, %w scales %s : tensor<12x4x8xf16> zeros bias %b : tensor<96xf32> into %d residual scale 0.5
+    : tensor<?x64xbf16>, tensor<?x64xf32>, tensor<12x8x32xi8>, tensor<?x96xf32> -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
+}

@@ -120,6 +120,9 @@ def ConvertAttuneToVector
       "threads computes together, stay one op, attune.linear_into and "
       "attune.linear_attention_into; the lanes of a warp share the row of a "
       "norm; a thread has one channel of a state space">,
+    Option<"normRows", "norm-rows", "int64_t", /*default=*/"0",
+      "With cooperative: up to how many rows products make the norm themselves "
+      "that nothing else reads; 0: it is always made before">,
     Option<"matrixRows", "matrix-rows", "int64_t", /*default=*/"0",
       "Fewest rows of bf16 for registers of a matrix unit, which hold 16: "
       "fewer are copied to where a register's rows can be read; 0: there is no "
@@ -199,7 +202,8 @@ def ConvertAttuneToGPU
     : Pass<"convert-attune-to-gpu", "::mlir::ModuleOp"> {
   let summary = "Turn ops with a destination into launches of cooperating threads";
   let description = [{
-    Needs: attune.linear_into, attune.quantized_linear_into, attune.grouped_linear_into,
+    Needs: attune.linear_into, attune.quantized_linear_into,
+    attune.normed_linear_into, attune.grouped_linear_into,
     attune.expert_tasks_into, attune.attention_into and
     attune.linear_attention_into on buffers.
     Gives: gpu.launch.
@@ -211,8 +215,8 @@ def ConvertAttuneToGPU
     memory by asynchronous copies. The host chooses the tile by the number of
     rows (lib/TargetInfo/GpuTiles), unless a schedule names one. Matrices of a
     stack take their batches or tasks.
-    With `dependent` a block of few rows loads its first weights before it waits
-    for the kernel that makes the rows.
+    With `dependent` a block loads its first weights before it waits for the
+    kernel that makes the rows. Of few rows attune.normed_linear_into makes the norm.
     With `warpgroups` activations of the weights' own type take tiles that one
     warpgroup copies by tensor maps and two multiply. So do activations of 16
     bits and weights in few bits, which these two widen. Where such tiles are few,

@@ -64,6 +64,7 @@ struct PipelineOptions {
   std::vector<std::string> lowRank;
   std::shared_ptr<MatrixRanks> ranks; ///< for rules with errors
   MeshAxes mesh;                      ///< processes that share the model
+  bool separateNorms = false;         ///< from a GPU's products of few rows
   bool explainFusion = false; ///< remarks: what fused, and why the rest did not
   const Backend *backend = findBackend("cpu");
   TargetDescription target; ///< of the backend; decides tile sizes

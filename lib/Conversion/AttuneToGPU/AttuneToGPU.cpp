@@ -34,7 +34,7 @@ struct ConvertAttuneToGPU final
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       if (isa<LinearIntoOp, QuantizedLinearIntoOp, GroupedLinearIntoOp,
-              ExpertTasksIntoOp>(op))
+              NormedLinearIntoOp, ExpertTasksIntoOp>(op))
         ops.push_back(op);
     });
     for (Operation *op : ops) {
@@ -49,6 +49,8 @@ struct ConvertAttuneToGPU final
         emitExpertTasks(b, tasks);
       else if (auto grouped = dyn_cast<GroupedLinearIntoOp>(op))
         done = lower(b, op, LinearKernel(b, grouped));
+      else if (auto normed = dyn_cast<NormedLinearIntoOp>(op))
+        done = lower(b, op, LinearKernel(b, normed));
       else if (auto quantized = dyn_cast<QuantizedLinearIntoOp>(op))
         done = lower(b, op, LinearKernel(b, quantized));
       else
@@ -162,6 +164,9 @@ struct ConvertAttuneToGPU final
     kernel.tf32 = tf32;
     kernel.multiprocessors = multiprocessors;
     kernel.dependent = dependent;
+    if (kernel.norm.few > kFewRows)
+      return op->emitError() << "normalises up to " << kernel.norm.few
+                             << " rows, but no kernel more than " << kFewRows;
     FailureOr<Tiles> tiles = tilesFor(op, kernel);
     if (failed(tiles))
       return failure();
@@ -211,9 +216,22 @@ struct ConvertAttuneToGPU final
     if (kernel.tasks)
       return lowerTasks(b, kernel, tiles, rows);
     auto few = [&](BlockBuilder &b) {
+      auto byFours = [&](BlockBuilder &b) { kernel.emitForFewRows(b, 4); };
+      auto normedByFours = [&](BlockBuilder &b) {
+        kernel.emitForFewRows(b, 4, /*normed=*/true);
+      };
+      int64_t normed = kernel.norm.few;
       chooseBelow(
-          b, rows, 2, [&](BlockBuilder &b) { kernel.emitForFewRows(b, 1); },
-          [&](BlockBuilder &b) { kernel.emitForFewRows(b, 4); });
+          b, rows, 2,
+          [&](BlockBuilder &b) { kernel.emitForFewRows(b, 1, normed > 0); },
+          [&](BlockBuilder &b) {
+            if (normed <= 1)
+              byFours(b);
+            else if (normed == kFewRows)
+              normedByFours(b);
+            else
+              chooseBelow(b, rows, normed + 1, normedByFours, byFours);
+          });
     };
     auto many = [&](BlockBuilder &b) {
       if (!kernel.numBatches)

@@ -73,10 +73,14 @@ Value BlockBuilder::loadAt(Value buffer, ValueRange indices, int64_t lanes,
 
 Value BlockBuilder::loadWide(Value buffer, ValueRange indices, int64_t lanes,
                              int64_t align) {
-  Value read = loadAt(buffer, indices, lanes, align);
-  if (getElementTypeOrSelf(read.getType()).isF32())
-    return read;
-  return arith::ExtFOp::create(b, loc, vectorType(lanes), read);
+  return widen(loadAt(buffer, indices, lanes, align));
+}
+
+Value BlockBuilder::widen(Value vector) {
+  auto type = cast<VectorType>(vector.getType());
+  if (type.getElementType().isF32())
+    return vector;
+  return arith::ExtFOp::create(b, loc, vectorType(type.getDimSize(0)), vector);
 }
 
 Value BlockBuilder::loadNumber(Value buffer, ValueRange indices) {

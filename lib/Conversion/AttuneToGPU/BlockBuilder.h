@@ -46,6 +46,8 @@ public:
   /// The same widened to f32.
   mlir::Value loadWide(mlir::Value buffer, mlir::ValueRange indices,
                        int64_t lanes, int64_t align);
+  /// A vector of floats as f32.
+  mlir::Value widen(mlir::Value vector);
   /// One element, widened to f32 if it is a float.
   mlir::Value loadNumber(mlir::Value buffer, mlir::ValueRange indices);
   /// A vector of f32, narrowed to the buffer's type.
@@ -117,12 +119,28 @@ struct DepthParts {
   mlir::Value count, sums;
 };
 
+/// What rows are the norm of, where they are up to `few`; without rows: they
+/// are no norm.
+struct NormOfFew {
+  mlir::Value rows, gamma, beta; ///< null: there is none
+  double eps = 0, offset = 0;
+  bool centred = false;
+  int64_t few = 0;
+};
+
+/// Shared memory of a product of few rows: sums of warps, and what the rows'
+/// norms come from, or null.
+struct FewRowsMemory {
+  mlir::Value sums, statistics;
+};
+
 /// Products of rows with panels, on buffers.
 class LinearKernel {
 public:
   /// Makes what all kernels of the op share, on the host.
   LinearKernel(KernelBuilder &k, LinearIntoOp op);
   LinearKernel(KernelBuilder &k, QuantizedLinearIntoOp op);
+  LinearKernel(KernelBuilder &k, NormedLinearIntoOp op);
   LinearKernel(KernelBuilder &k, GroupedLinearIntoOp op);
 
   /// Rows of the result that one block computes, and the matrix that they take;
@@ -141,8 +159,9 @@ public:
   mlir::SmallVector<mlir::Value> panelAt(const Group &group, mlir::Value panel,
                                          mlir::ValueRange behind);
 
-  /// Each block takes one panel, and `rows` rows at a time.
-  void emitForFewRows(KernelBuilder &k, int64_t rows);
+  /// Each block takes one panel, and `rows` rows at a time, whose norm it makes
+  /// if they are `normed`.
+  void emitForFewRows(KernelBuilder &k, int64_t rows, bool normed = false);
   /// Whether tensor cores can take it.
   bool fitsTensorCores();
   /// Stages of the ring of such a tile.
@@ -189,6 +208,7 @@ public:
   mlir::Value numRows, numBatches; ///< rows of a batch, if there are batches
   Activation activation = Activation::Identity;
   bool gated = false, residual = false;
+  NormOfFew norm;
   GateLimits limits;
   bool tf32 = false; ///< tensor cores may round f32 to it
   int64_t multiprocessors = 0;
@@ -201,8 +221,8 @@ private:
   Group rowOfTasks(BlockBuilder &b, struct BlockLaunch &launch,
                    mlir::Value place);
   void emitFewRows(BlockBuilder &b, mlir::Value thread, int64_t threads,
-                   mlir::Value shared, mlir::Value panel, const Group &group,
-                   int64_t rows);
+                   const FewRowsMemory &shared, mlir::Value panel,
+                   const Group &group, int64_t rows);
 };
 
 /// The order of a mixture's work.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attention/Index.h"
+#include "Matmul/NormsOfFew.h"
 #include "Patterns.h"
 
 #include "attune/Conversion/Passes.h"
@@ -74,6 +75,11 @@ struct ConvertAttuneToVector final
     }
     if (failed(checkSchedule(getOperation(), cooperative)))
       return signalPassFailure();
+    if (normRows < 0 || (normRows > 0 && !cooperative)) {
+      getOperation().emitError("norm-rows must be positive, of a GPU's "
+                               "cooperating threads, or 0");
+      return signalPassFailure();
+    }
     if (integerLanes < 1) {
       getOperation().emitError("integer-lanes must be positive");
       return signalPassFailure();
@@ -97,11 +103,15 @@ struct ConvertAttuneToVector final
     lowering.byteProducts = byteProducts;
     if (failed(checkWidths(getOperation())))
       return signalPassFailure();
+    if (normRows > 0)
+      markNormsOfFew(getOperation(), normRows);
     // Layers first: they take along the ops on heads behind them.
     RewritePatternSet layers(&getContext());
     populateLinearPatterns(layers, lowering);
     if (failed(applyPatternsGreedily(getOperation(), std::move(layers))))
       return signalPassFailure();
+    if (normRows > 0)
+      lowerNormsOfFew(getOperation(), lowering);
     RewritePatternSet patterns(&getContext());
     populateActivationPatterns(patterns, lowering);
     populateAttentionWeightsPatterns(patterns, lowering);

@@ -48,6 +48,7 @@ static ArrayRef<Number> numbers() {
     llvm::append_range(
         blocks, ArrayRef<StringRef>{LinearIntoOp::getOperationName(),
                                     QuantizedLinearIntoOp::getOperationName(),
+                                    NormedLinearIntoOp::getOperationName(),
                                     GroupedLinearIntoOp::getOperationName()});
     SmallVector<StringRef> rings = attentions;
     llvm::append_range(rings, blocks);

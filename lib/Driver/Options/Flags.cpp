@@ -568,6 +568,9 @@ static ArrayRef<Flag> ownFlags() {
        applySwitch<&Options::persistentKernel>,
        "With --target=cuda: a decoder's step as one kernel, whose blocks go "
        "through it together, in place of a graph of many"},
+      {"separate-norms", "", compiling, applySwitch<&Options::separateNorms>,
+       "With --target=cuda: a norm is a kernel of its own; by default products "
+       "of up to eight rows make it themselves"},
       {"cpu", "CPU", compiling, applyText<&Options::cpu>,
        "native (default), x86-64-v3, x86-64-v4 or any name LLVM knows; multi "
        "(code for several x86-64 CPUs, chosen at start); with --target=cuda "

@@ -109,6 +109,7 @@ struct Options {
   std::optional<Link> link;
   bool tf32 = false; ///< products of f32 on tensor cores may round to it
   bool persistentKernel = false; ///< of a decoder's step, on a GPU
+  bool separateNorms = false;    ///< from products of few rows, on a GPU
   bool fusion = true;
   bool explainFusion = false;
   std::string remarks;

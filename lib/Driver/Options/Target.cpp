@@ -244,8 +244,10 @@ static bool pickMachine(Options &options, std::string &problem) {
     problem = "--gpu needs --target=" + join(owners, " or ");
     return false;
   }
-  if (gpus.empty() && options.persistentKernel) {
-    problem = "--persistent-kernel needs --target=cuda";
+  if (gpus.empty() && (options.persistentKernel || options.separateNorms)) {
+    problem = std::string(options.persistentKernel ? "--persistent-kernel"
+                                                   : "--separate-norms") +
+              " needs --target=cuda";
     return false;
   }
   if (!gpus.empty()) {

@@ -28,6 +28,7 @@ FULL = {
                  "tie_word_embeddings": False},
     "forms": [["llama-1b", "int8"], ["llama-1b", "int4"], ["llama-1b", "fp8"]],
     "persistent": ["persistent", "int4-persistent"],
+    "apart": ["apart", "int4-apart"],
     "prompt": 512, "tokens": 128, "batches": [1, 4, 8, 16, 32, 64],
 }
 # Only to see that everything runs.
@@ -37,7 +38,7 @@ SMALL = {
     "gpt2": {**FULL["gpt2"], "n_embd": 32, "n_head": 2, "n_layer": 2,
              "n_positions": 32, "vocab_size": 99},
     "forms": [["gpt2", "int4"]],
-    "persistent": ["persistent"],
+    "persistent": ["persistent"], "apart": ["apart"],
     "prompt": 9, "tokens": 4, "batches": [1, 3],
 }
 
@@ -122,15 +123,20 @@ def programs(name, plan):
     for model, form in plan["forms"]:
         if model == name:
             yield f"{name}-{form}", ["--dtype=bf16"] + [
-                "--persistent-kernel" if part == "persistent" else
-                "--quantize=" + part for part in form.split("-")]
+                FLAGS.get(part, "--quantize=" + part)
+                for part in form.split("-")]
 
 
-def with_persistent(plan):
-    """The same, and language models with a step as one kernel."""
+# What a part of a form's name stands for; others are those of weights.
+FLAGS = {"persistent": "--persistent-kernel", "apart": "--separate-norms"}
+
+
+def with_forms(plan, kind):
+    """The same, and language models in the forms of a kind: "persistent", with a
+    step as one kernel, or "apart", with norms as kernels of their own."""
     return {**plan, "forms": plan["forms"] + [
         [name, form] for name, config in plan.items()
-        if is_language_model(config) for form in plan["persistent"]]}
+        if is_language_model(config) for form in plan[kind]]}
 
 
 def write_config(config, path):

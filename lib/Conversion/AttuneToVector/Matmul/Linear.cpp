@@ -12,6 +12,7 @@
 // never split, so results do not depend on the number of threads.
 
 #include "HeadRows.h"
+#include "NormsOfFew.h"
 #include "ProductGrid.h"
 
 #include "Attune/AttunePanels.h"
@@ -453,12 +454,16 @@ struct LowerLinear final : OpRewritePattern<LinearOp> {
     // The host chooses the tile of a block by the number of rows.
     if (lowering.cooperative) {
       Value dest = destOf(k, op);
-      placeRows(op, k,
-                LinearIntoOp::create(k.b, k.loc, dest.getType(), input,
-                                     product.weight, product.bias, dest,
-                                     product.activation, product.gated,
-                                     product.residual, op.getScaleAttr()),
-                lowering, rewriter);
+      if (auto normed = multiplyNorm(k, op, product, input, /*scales=*/Value(),
+                                     /*zeros=*/false, dest, op.getScaleAttr()))
+        placeRows(op, k, normed, lowering, rewriter);
+      else
+        placeRows(op, k,
+                  LinearIntoOp::create(k.b, k.loc, dest.getType(), input,
+                                       product.weight, product.bias, dest,
+                                       product.activation, product.gated,
+                                       product.residual, op.getScaleAttr()),
+                  lowering, rewriter);
       return success();
     }
     lower(op, k, product, lowering, rewriter);
@@ -485,13 +490,18 @@ struct LowerQuantizedLinear final : OpRewritePattern<QuantizedLinearOp> {
     Value input = asRows(k, op.getInput());
     if (lowering.cooperative) {
       Value dest = destOf(k, op);
-      placeRows(op, k,
-                QuantizedLinearIntoOp::create(
-                    k.b, k.loc, dest.getType(), input, product.weight,
-                    op.getWeightScales(), product.bias, dest,
-                    product.activation, product.gated, product.residual,
-                    op.getScaleAttr(), op.getZeros()),
-                lowering, rewriter);
+      if (auto normed =
+              multiplyNorm(k, op, product, input, op.getWeightScales(),
+                           op.getZeros(), dest, op.getScaleAttr()))
+        placeRows(op, k, normed, lowering, rewriter);
+      else
+        placeRows(op, k,
+                  QuantizedLinearIntoOp::create(
+                      k.b, k.loc, dest.getType(), input, product.weight,
+                      op.getWeightScales(), product.bias, dest,
+                      product.activation, product.gated, product.residual,
+                      op.getScaleAttr(), op.getZeros()),
+                  lowering, rewriter);
       return success();
     }
     auto rowsOf = [&](Value value) {

@@ -250,23 +250,13 @@ Value normaliseByWarps(KernelBuilder &k, Value source, Value dest,
       });
 }
 
-/// Rows of a tensor of rank 2 or 3.
-Value normaliseRows(KernelBuilder &k, Value input, RankedTensorType type,
-                    const Norm &norm, const VectorLowering &lowering) {
-  int64_t width = type.getShape().back(), lanes = lowering.lanes;
-  Value source = asRows(k, input);
-  Value dest = emptyRows(k, input, width, type.getElementType());
-  if (lowering.cooperative && width % lanes == 0)
-    return fromRows(k, normaliseByWarps(k, source, dest, norm, width, lanes),
-                    type, input);
-  Value rows = forallRows(k, dest, [&](KernelBuilder &k, Value i, Value tile) {
-    auto load = [&](KernelBuilder &k, Value, Value column, Value valid) {
-      return k.load(source, {i, column}, lanes, valid);
-    };
-    Row row = {load, {k.index(0)}, Value(), Value(), Value()};
-    return normalise(k, norm, row, tile, width, lanes);
-  });
-  return fromRows(k, rows, type, input);
+/// A tensor of rank 2 or 3.
+Value normaliseTokens(KernelBuilder &k, Value input, RankedTensorType type,
+                      const Norm &norm, const VectorLowering &lowering) {
+  Value dest =
+      emptyRows(k, input, type.getShape().back(), type.getElementType());
+  return fromRows(k, normaliseRows(k, asRows(k, input), dest, norm, lowering),
+                  type, input);
 }
 
 template <typename Op> struct LowerNorm final : OpRewritePattern<Op> {
@@ -282,7 +272,7 @@ template <typename Op> struct LowerNorm final : OpRewritePattern<Op> {
     Norm norm = *Norm::of(op);
     Value made = type.getRank() == 4
                      ? normaliseHeads(k, op.getInput(), type, norm, lowering)
-                     : normaliseRows(k, op.getInput(), type, norm, lowering);
+                     : normaliseTokens(k, op.getInput(), type, norm, lowering);
     if (made.getType() != type)
       made = tensor::CastOp::create(k.b, k.loc, type, made);
     rewriter.replaceOp(op, made);
@@ -303,6 +293,21 @@ std::optional<Norm> Norm::of(Operation *op) {
                 norm.getEps().convertToDouble(),
                 norm.getOffset().convertToDouble()};
   return std::nullopt;
+}
+
+Value normaliseRows(KernelBuilder &k, Value source, Value dest,
+                    const Norm &norm, const VectorLowering &lowering) {
+  int64_t width = cast<RankedTensorType>(dest.getType()).getDimSize(1),
+          lanes = lowering.lanes;
+  if (lowering.cooperative && width % lanes == 0)
+    return normaliseByWarps(k, source, dest, norm, width, lanes);
+  return forallRows(k, dest, [&](KernelBuilder &k, Value i, Value tile) {
+    auto load = [&](KernelBuilder &k, Value, Value column, Value valid) {
+      return k.load(source, {i, column}, lanes, valid);
+    };
+    Row row = {load, {k.index(0)}, Value(), Value(), Value()};
+    return normalise(k, norm, row, tile, width, lanes);
+  });
 }
 
 Value normaliseHead(KernelBuilder &k, const Norm &norm, LoadColumns load,

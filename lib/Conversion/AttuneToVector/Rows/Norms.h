@@ -22,6 +22,10 @@ struct Norm {
   static std::optional<Norm> of(mlir::Operation *op);
 };
 
+/// Writes the norm of rows [M, D] to `dest`, in a parallel loop.
+mlir::Value normaliseRows(KernelBuilder &k, mlir::Value rows, mlir::Value dest,
+                          const Norm &norm, const VectorLowering &lowering);
+
 /// Writes the norm of a row of head `head` to `to` of the tile. `load` reads
 /// the row, which is somewhere else.
 mlir::Value normaliseHead(KernelBuilder &k, const Norm &norm, LoadColumns load,
