@@ -1,5 +1,5 @@
-// RUN: attune-opt %s --attune-to-vector --attune-to-llvm --mlir-print-debuginfo -o %t.mlir
-// RUN: %llvm_tools/mlir-translate --mlir-to-llvmir %t.mlir | FileCheck %s
+// RUN: attune-opt %s --attune-to-vector --attune-to-llvm --mlir-print-debuginfo \
+// RUN:   | %llvm_tools/mlir-translate --mlir-to-llvmir | FileCheck %s
 
 // Nothing of this module has a place. Where claimed iterations are is found by a
 // function that is called; LLVM takes no such call without a place.

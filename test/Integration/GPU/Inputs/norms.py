@@ -8,10 +8,11 @@
 
 Each KIND is a row: plain, zero, tiny, huge (RMSNorm may square it, just about),
 outlier (one entry of 1e5 among small ones), far (a mean of 1000 deviations) or
-constant. Weights have the type that is named. They are whole numbers that 16, 8 and 4 bits hold, so that no form
-rounds them. Up to eight rows nothing but f32 arithmetic rounds, so the bound is
-16 steps of f32 of the sum of all terms' sizes. The mean of a layer norm is
-rounded, too, which a row far from zero feels in every entry.
+constant. Weights have the type that is named. They are whole numbers that 16, 8
+and 4 bits hold, so that no form rounds them. Up to eight rows nothing but f32
+arithmetic rounds, so the bound is 16 steps of f32 of the sum of all terms'
+sizes. The mean of a layer norm is rounded, too, which a row far from zero feels
+in every entry.
 """
 import math
 import os
