@@ -6,8 +6,8 @@
 // RUN: %python %test_src/Runtime/Inputs/tensors.py write %t/in old:F32:1x3=1,2,3 new:F32:1x3=1,2,3
 // RUN: %python %test_src/Runtime/Inputs/tensors.py write %t/few old:F32:1x2=1,2 new:F32:1x2=1,2
 // RUN: %python %test_src/Runtime/Inputs/tensors.py write %t/new old:F32:1x2=1,2 new:F32:1x3=1,2,3
-// RUN: attune compile %s -o %t/model && %t/model run --inputs=%t/few --outputs=%t/out
-// RUN: %python %test_src/Runtime/Inputs/tensors.py show %t/out | FileCheck %s --check-prefix=FEW
+// RUN: attune compile %s -o %t/model && %t/model run --inputs=%t/few --outputs=%t/out \
+// RUN:   && %python %test_src/Runtime/Inputs/tensors.py show %t/out | FileCheck %s --check-prefix=FEW
 // FEW: a F32 [1, 2] 2.0 4.0
 // FEW: b F32 [1, 2] 2.0 4.0
 // RUN: not %t/model run --inputs=%t/in --outputs=%t/out 2>&1 | FileCheck %s --check-prefix=OLD
