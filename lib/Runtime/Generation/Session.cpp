@@ -443,16 +443,40 @@ bool Session::inPieces(Invocation &call, const int64_t *ids, int64_t count,
   return true;
 }
 
+void Session::setOutputs() {
+  invocation.setOutput(logitsOutput, logitsMemory.data());
+  if (idsOutput < 0)
+    return;
+  invocation.setOutput(idsOutput, candidateIdsBuffer.data());
+  invocation.setOutput(valuesOutput, candidateLogitsBuffer.data());
+}
+
 /// Calls the decode entry, which appends to the caches.
 bool Session::run(const int64_t *ids, int64_t count, Error &error) {
   copied = false;
-  return inPieces(invocation, ids, count, error, [&](int64_t) {
-    invocation.setOutput(logitsOutput, logitsMemory.data());
-    if (idsOutput < 0)
-      return;
-    invocation.setOutput(idsOutput, candidateIdsBuffer.data());
-    invocation.setOutput(valuesOutput, candidateLogitsBuffer.data());
-  });
+  return inPieces(invocation, ids, count, error,
+                  [&](int64_t) { setOutputs(); });
+}
+
+bool Session::rehearse(int64_t count, Error &error) {
+  // Where a window's cache is smaller than the text, pieces are short.
+  for (const Ring &ring : rings)
+    if (ring.room < maxLength)
+      count = std::min(count, std::max<int64_t>(ring.slack / 2, 1));
+  count = std::min(count, maxLength);
+  std::vector<int64_t> ids(static_cast<size_t>(rowsOfIds() * count));
+  past = maxLength - count;
+  for (Ring &ring : rings)
+    ring.first = std::max<int64_t>(past + count - ring.room, 0);
+  int64_t wanted = std::exchange(candidates, mostCandidates());
+  bool works = bind(invocation, ids.data(), count, error);
+  if (works) {
+    setOutputs();
+    works = invocation.rehearse(error);
+  }
+  candidates = wanted;
+  reset();
+  return works;
 }
 
 const float *Session::stepAll(const int64_t *ids, int64_t count, Error &error) {

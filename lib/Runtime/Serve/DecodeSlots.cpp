@@ -195,6 +195,24 @@ bool DecodeSlots::giveUp(unsigned slot, Error &error) {
   return group.trim(slot, error);
 }
 
+bool DecodeSlots::save(unsigned slot, SavedSlot &to, Error &error) {
+  Session &session = group.session(slot);
+  to.bytes = session.countSaved();
+  to.length = session.length();
+  to.prompt = slots[slot].prompt;
+  return to.memory.reserve(to.bytes) && session.save(to.memory.data(), error);
+}
+
+bool DecodeSlots::restore(unsigned slot, const SavedSlot &from, Error &error) {
+  Session &session = group.session(slot);
+  if (!session.restore(from.memory.data(), from.bytes, error, session.length()))
+    return false;
+  // Others may have had a longer part of the prompt than it had.
+  if (from.prompt.size() > slots[slot].prompt.size())
+    slots[slot].prompt = from.prompt;
+  return true;
+}
+
 void DecodeSlots::clear(unsigned slot) {
   group.session(slot).reset();
   slots[slot].prompt.clear();
