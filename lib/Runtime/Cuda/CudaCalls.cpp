@@ -386,11 +386,11 @@ bool CudaDevice::wait(Error &error) {
 }
 
 bool CudaDevice::start(Error &error) {
-  size_t at = 0;
-  bool bad = failed(graphs.start(work, stream, at), "starting a kernel", error);
-  if (bad && !work.launches[at].isExchange())
-    error.message +=
-        std::string(" in ") + code->kernels[work.launches[at].kernel];
+  int64_t kernel = -1;
+  bool bad =
+      failed(graphs.start(work, stream, kernel), "starting a kernel", error);
+  if (bad && kernel >= 0)
+    error.message += std::string(" in ") + code->kernels[kernel];
   work.clear();
   return !bad;
 }
