@@ -173,20 +173,13 @@ Result cuMemMap(Address address, size_t bytes, size_t offset,
 
 Result cuMemSetAccess(Address address, size_t bytes, const Access *access,
                       size_t count) {
-  uint64_t page = pageBytes();
-  if (bytes == 0 || bytes % page != 0 || count != 1 ||
-      access->location.type != 1 || access->flags != 3)
+  auto place = mapped.find(address);
+  if (bytes != pageBytes() || count != 1 || access->location.type != 1 ||
+      access->flags != 3 || place == mapped.end() || place->second.isAccessible)
     return InvalidValue;
-  for (Address at = address; at < address + bytes; at += page)
-    if (auto place = mapped.find(at);
-        place == mapped.end() || place->second.isAccessible)
-      return InvalidValue;
   mprotect(reinterpret_cast<void *>(address), bytes, PROT_READ | PROT_WRITE);
-  for (Address at = address; at < address + bytes; at += page) {
-    mapped[at].isAccessible = true;
-    device().memory.add(at, page, /*joins=*/true);
-  }
-  log("access to " + std::to_string(bytes / page) + " pages");
+  place->second.isAccessible = true;
+  device().memory.add(address, bytes, /*joins=*/true);
   return Success;
 }
 
