@@ -108,10 +108,7 @@ static CausalAlign toAlignment(const spec::Attention &attention,
                                bool decoding) {
   spec::Causal causal = attention.causal;
   bool byDistance = attention.window || attention.alibi || operands.diagonals;
-  if (operands.bidirectional == spec::Bidirectional::Prompt)
-    return CausalAlign::None;
-  if (causal == spec::Causal::None ||
-      operands.bidirectional == spec::Bidirectional::Image)
+  if (causal == spec::Causal::None)
     return attention.window ? CausalAlign::Symmetric : CausalAlign::None;
   if (decoding && operands.lengths)
     return byDistance ? CausalAlign::Lengths : CausalAlign::None;
@@ -337,7 +334,7 @@ std::pair<Value, Value> attune::buildAttention(
   FloatAttr scale = builder.getF32FloatAttr(float(attention.scale));
   CausalAlign causal = toAlignment(attention, operands, decoding);
   IntegerAttr window;
-  if (attention.window && operands.bidirectional != spec::Bidirectional::Prompt)
+  if (attention.window)
     window = builder.getI64IntegerAttr(*attention.window);
   FloatAttr softcap;
   if (attention.softcap)
@@ -590,7 +587,6 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
   if (!projections(attention, prefix, input, operands))
     return false;
   operands.mask = scope.maskOfAttention();
-  operands.bidirectional = scope.bidirectional;
   operands.lengths = scope.lengths;
   operands.blocks = scope.blocks;
   if (!attention.qkNormAfterRotary && !normBoth(attention, prefix, operands))

@@ -257,6 +257,12 @@ bool CompiledModel::callHere(const EntryInfo &entry, void **args,
       &call, error);
 }
 
+bool CompiledModel::rehearse(const EntryInfo &entry, void **args,
+                             Error &error) {
+  return !gpu || ranksToTell() ||
+         gpu->rehearse(descriptor->entries[entry.index], entry, args, error);
+}
+
 //===----------------------------------------------------------------------===//
 // Buffer
 //===----------------------------------------------------------------------===//

@@ -115,7 +115,7 @@ struct Arena {
 };
 } // namespace
 
-static uint64_t physicalMemory() {
+uint64_t physicalMemory() {
   long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
   return pages > 0 && size > 0 ? uint64_t(pages) * uint64_t(size)
                                : uint64_t(1) << 34;

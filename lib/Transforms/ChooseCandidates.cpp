@@ -21,12 +21,7 @@ struct ChooseCandidates final : impl::ChooseCandidatesBase<ChooseCandidates> {
   using Base::Base;
 
   void runOnOperation() override {
-    // What a prompt's last tokens give is chosen from, too.
-    for (const char *name : {"decode", "decode_span"})
-      chooseIn(getOperation().lookupSymbol<func::FuncOp>(name));
-  }
-
-  void chooseIn(func::FuncOp decode) {
+    auto decode = getOperation().lookupSymbol<func::FuncOp>("decode");
     if (!decode || decode.isExternal() || !decode->hasAttr("attune.entry") ||
         !decode.getBody().hasOneBlock())
       return;

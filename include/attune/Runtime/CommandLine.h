@@ -65,7 +65,8 @@ bool parseDims(const ParsedOption &option,
                std::vector<std::pair<std::string, int64_t>> &dims,
                Error &error);
 /// "512M": bytes, or with a suffix K, M, G or T of powers of 1024.
-bool parseBytes(const ParsedOption &option, uint64_t &bytes, Error &error);
+bool parseBytes(const ParsedOption &option, uint64_t &bytes, Error &error,
+                int64_t least = 1);
 
 } // namespace attune::runtime
 

@@ -89,6 +89,9 @@ public:
   bool call(const EntryInfo &entry, void **args, Error &error);
   /// The same on this rank alone.
   bool callHere(const EntryInfo &entry, void **args, Error &error);
+  /// On a GPU without other ranks: takes the memory for intermediate results
+  /// that such a call needs (CudaDevice::rehearse()).
+  bool rehearse(const EntryInfo &entry, void **args, Error &error);
   /// Whether this process is a rank that does what the first one says.
   bool follows() const;
   /// Does so until the first rank has done.
@@ -245,6 +248,8 @@ public:
   /// Memory for all of them.
   bool bindOutputs(std::vector<Buffer> &buffers, Error &error);
   bool run(Error &error);
+  /// In place of run(): see CompiledModel.
+  bool rehearse(Error &error);
 
   const EntryInfo &entry() const { return info; }
 
@@ -271,6 +276,7 @@ private:
   bool checkDerived(Error &error) const;
   bool checkPlaces(Error &error) const;
   bool checkContext(int64_t past, Error &error) const;
+  bool collectArguments(std::vector<void *> &args, Error &error);
   void describe(Slot &slot, void *data);
 
   CompiledModel &model;
@@ -345,11 +351,14 @@ public:
   bool copyFrom(const Session &other, int64_t length, Error &error,
                 int64_t held = 0);
   /// The sequence as bytes, countSaved() many, which another session of the
-  /// same model can go on from. For one row, on the CPU, without an encoder.
+  /// same model can go on from. For one row, without an encoder.
   uint64_t countSaved() const;
   bool save(uint8_t *to, Error &error);
-  /// Takes over what save() wrote. What does not fit is refused.
-  bool restore(const uint8_t *from, uint64_t bytes, Error &error);
+  /// Takes over what save() wrote, of whose sequence it has the first `held`
+  /// positions already. What does not fit is refused.
+  bool restore(const uint8_t *from, uint64_t bytes, Error &error,
+               int64_t held = 0);
+  bool canBeSaved() const { return batch == 1 && !encoder; }
   /// Row i goes on from what row `rows[i]` has appended.
   bool select(const int64_t *rows, Error &error);
   /// [batch, vocabulary], valid until the next step. On a GPU they stay there
@@ -391,8 +400,12 @@ private:
                                          int64_t capacity, bool ownsCaches,
                                          Error &error);
   uint64_t fingerprint() const;
-  bool canBeSaved(Error &error) const;
-  template <typename F> bool visitCaches(F each);
+  bool checkSaving(Error &error) const;
+  /// Takes the memory that a step of `count` tokens needs in the longest text,
+  /// of an empty session.
+  bool rehearse(int64_t count, Error &error);
+  void setOutputs();
+  template <typename F> bool visitCaches(int64_t held, F each);
   bool copyCache(size_t number, const Session &other, uint64_t held,
                  uint64_t length, Error &error);
   bool takeMemory(const Session &from, int64_t length, Error &error);
@@ -438,8 +451,6 @@ private:
   Invocation invocation;
   std::unique_ptr<Invocation> encoder;
   std::unique_ptr<Invocation> allTokens; ///< null: guesses are not possible
-  /// Steps of tokens that see each other in both directions; null: none do.
-  std::unique_ptr<Invocation> spans;
   Buffer allLogits;
   std::vector<Memory> memory;
   bool encoded = false;
@@ -454,17 +465,6 @@ private:
   bool bindNothingSeen(Invocation &call, const ArgInfo &arg, int64_t &before,
                        Error &error);
   void noteInserted(const int64_t *ids, int64_t count);
-  /// The next tokens that a step can have together: those of one picture, or
-  /// those up to the next one.
-  struct Span {
-    int64_t count = 0;
-    bool seeEachOther = false;
-  };
-  bool findSpan(const int64_t *ids, int64_t count, int64_t left, Span &span,
-                Error &error);
-  bool checkRows(const int64_t *ids, int64_t count, int64_t length,
-                 Error &error) const;
-  int64_t countVectors() const;
   void forgetTakenBack();
   /// All vectors that the text sees; nothing while later tokens take some.
   std::optional<int64_t> vectorsRead();

@@ -17,6 +17,7 @@
 #include "attune/Runtime/Chat.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct ServeOptions {
   int64_t slots = 4;        ///< sequences at a time
   int64_t queue = 64;       ///< requests that wait for one
   uint64_t cacheMemory = 0; ///< bytes of a GPU's; 0: what is free
+  /// Bytes of the host's for caches of texts that gave way; none: as many.
+  std::optional<uint64_t> swapMemory;
   int64_t connections = 256;
   uint64_t maxBody = uint64_t(8) << 20;
   double timeout = 600;    ///< seconds for a request

@@ -34,6 +34,8 @@ namespace attune::runtime {
 
 /// Processors this process may run on.
 unsigned availableCores();
+/// Bytes of this machine.
+uint64_t physicalMemory();
 
 class ThreadTeam {
 public:

@@ -232,7 +232,8 @@ bool parseFormat(const ParsedOption &option, bool &json, Error &error) {
                        "'");
 }
 
-bool parseBytes(const ParsedOption &option, uint64_t &bytes, Error &error) {
+bool parseBytes(const ParsedOption &option, uint64_t &bytes, Error &error,
+                int64_t least) {
   std::string digits = option.value;
   unsigned shift = 0;
   if (!digits.empty()) {
@@ -243,7 +244,8 @@ bool parseBytes(const ParsedOption &option, uint64_t &bytes, Error &error) {
     }
   }
   int64_t value;
-  if (!readInteger(digits, value) || value <= 0 || value > (INT64_MAX >> shift))
+  if (!readInteger(digits, value) || value < least ||
+      value > (INT64_MAX >> shift))
     return wrongValue(option, "a size such as 512M", error);
   bytes = static_cast<uint64_t>(value) << shift;
   return true;

@@ -513,8 +513,8 @@ bool Invocation::bindOutputs(std::vector<Buffer> &buffers, Error &error) {
   return true;
 }
 
-bool Invocation::run(Error &error) {
-  std::vector<void *> args(info.args.size());
+bool Invocation::collectArguments(std::vector<void *> &args, Error &error) {
+  args.resize(info.args.size());
   for (size_t i = 0; i < args.size(); ++i) {
     Slot &slot = slots[i];
     switch (info.args[i].kind) {
@@ -537,7 +537,18 @@ bool Invocation::run(Error &error) {
       args[i] = slot.words.data();
     }
   }
-  return model.call(info, args.data(), error);
+  return true;
+}
+
+bool Invocation::run(Error &error) {
+  std::vector<void *> args;
+  return collectArguments(args, error) && model.call(info, args.data(), error);
+}
+
+bool Invocation::rehearse(Error &error) {
+  std::vector<void *> args;
+  return collectArguments(args, error) &&
+         model.rehearse(info, args.data(), error);
 }
 
 } // namespace attune::runtime

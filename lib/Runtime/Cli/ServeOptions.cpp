@@ -24,6 +24,10 @@ const OptionSpecs &ServeOptions::specs() {
          "on a GPU: most memory of keys and values, such as 8G, which texts "
          "take as they grow (by default what is free, but a twentieth of the "
          "GPU's)"},
+        {"swap-memory", "SIZE",
+         "on a GPU: most memory of the host for what texts have that make room "
+         "for others (by default as much as on the GPU, at most half of the "
+         "host's); 0: they are computed again"},
         {"queue", "N",
          "requests that may wait for a slot, beyond which they are refused "
          "(default: 64)"},
@@ -64,6 +68,8 @@ bool ServeOptions::set(const ParsedOption &option, bool &mine, Error &error) {
     return parseInteger(option, 1, 1024, slots, error);
   else if (name == "cache-memory")
     return parseBytes(option, cacheMemory, error);
+  else if (name == "swap-memory")
+    return parseBytes(option, swapMemory.emplace(0), error, /*least=*/0);
   else if (name == "queue")
     return parseInteger(option, 0, 1000000, queue, error);
   else if (name == "connections")

@@ -76,6 +76,12 @@ public:
   void *weights = nullptr;
   uint64_t frameHighWater() const { return highWater; }
 
+  /// Takes the memory for intermediate results that such a call needs, and
+  /// starts nothing. Of an entry that reads numbers of the device it is what it
+  /// needs until then.
+  bool rehearse(attune_entry_fn function, const EntryInfo &entry, void **args,
+                Error &error);
+
   // Functions that compiled code calls.
   void launch(int64_t kernel, const unsigned (&sizes)[6], uint64_t shared,
               const uint64_t *words, int64_t count);
@@ -151,7 +157,7 @@ private:
   std::vector<void *> arguments;
   CudaLaunches work;
   CudaInstructions instructions; ///< that the next launch may be
-  bool preparing = false;        ///< for the next one: nothing is started
+  bool preparing = false;        ///< nothing is started
   std::vector<int64_t> prepared; ///< the key of the call that is, or empty
 
   /// Small inputs and outputs pass through memory that the device reads and

@@ -34,6 +34,7 @@ enum : CudaResult {
   CudaInvalidPtx = 218,
   CudaUnsupportedPtxVersion = 222,
   CudaNotReady = 600,
+  CudaNotSupported = 801,
 };
 
 /// CUDA_KERNEL_NODE_PARAMS; the first version ends with `extra`.
@@ -67,6 +68,8 @@ struct CudaLaunchConfig {
 };
 /// The kernel may start while the one before runs.
 constexpr CudaLaunchAttribute kProgrammaticLaunch = {6, 0, {1}};
+/// All of its blocks run at once.
+constexpr CudaLaunchAttribute kCooperativeLaunch = {2, 0, {1}};
 
 /// CUmemLocation, CUmemAllocationProp and CUmemAccessDesc: memory of a device
 /// that is given addresses later, and who may use it.

@@ -49,6 +49,14 @@ void CudaLaunches::exchange(Exchange kind, uint64_t from, uint64_t to,
   ++numExchanges;
 }
 
+void CudaLaunches::addAgain(const CudaLaunches &other, size_t i) {
+  const Launch &launch = other.launches[i];
+  add(launch.kernel, launch.sizes, launch.shared,
+      other.words.data() + launch.firstWord,
+      static_cast<int64_t>(launch.numWords));
+  numExchanges += launch.isExchange();
+}
+
 void CudaLaunches::dropAccesses() {
   accesses.resize(launches.empty() ? 0
                                    : launches.back().firstAccess +
@@ -131,9 +139,26 @@ CudaResult CudaGraphs::launch(const CudaKernelNode &node, CudaHandle stream,
   return driver.launchKernelEx(&config, node.function, node.params, nullptr);
 }
 
+/// Streams that are captured know only the newer call.
+CudaResult CudaGraphs::launchTogether(const CudaKernelNode &node,
+                                      CudaHandle stream) {
+  const unsigned *s = node.sizes;
+  if (!capturing)
+    return driver.launchCooperative(node.function, s[0], s[1], s[2], s[3], s[4],
+                                    s[5], node.shared, stream, node.params);
+  if (!driver.launchKernelEx)
+    return CudaNotSupported;
+  CudaLaunchAttribute attribute = kCooperativeLaunch;
+  CudaLaunchConfig config = {
+      {s[0], s[1], s[2], s[3], s[4], s[5]}, node.shared, stream, &attribute, 1};
+  return driver.launchKernelEx(&config, node.function, node.params, nullptr);
+}
+
 CudaResult CudaGraphs::startOne(const CudaLaunches &work, size_t i,
                                 CudaHandle stream, bool early) {
   const CudaLaunches::Launch &one = work.launches[i];
+  if (one.together)
+    return launchTogether(describe(work, i), stream);
   if (!one.isExchange())
     return launch(describe(work, i), stream, early);
   const uint64_t *words = &work.words[one.firstWord];
@@ -148,13 +173,13 @@ CudaResult CudaGraphs::startOne(const CudaLaunches &work, size_t i,
 }
 
 CudaResult CudaGraphs::startEach(const CudaLaunches &work, CudaHandle stream,
-                                 size_t &failed) {
+                                 int64_t &failed) {
   for (size_t i = 0; i < work.launches.size(); ++i) {
     // NCCL does not say when the next kernel may start.
     bool early = overlap && (i == 0 || !work.launches[i - 1].isExchange());
     CudaResult result = startOne(work, i, stream, early);
     if (result != 0) {
-      failed = i;
+      failed = work.launches[i].kernel;
       return result;
     }
   }
@@ -162,8 +187,8 @@ CudaResult CudaGraphs::startEach(const CudaLaunches &work, CudaHandle stream,
 }
 
 CudaResult CudaGraphs::start(const CudaLaunches &work, CudaHandle stream,
-                             size_t &failed) {
-  failed = 0;
+                             int64_t &failed) {
+  failed = -1;
   bool worth = usable && driver.hasGraphs() && entry &&
                work.launches.size() >= kLeastNodes;
   if (work.exchanges())
@@ -188,27 +213,42 @@ CudaResult CudaGraphs::start(const CudaLaunches &work, CudaHandle stream,
   return startEach(work, stream, failed);
 }
 
-CudaResult CudaGraphs::startTogether(const CudaLaunches &work,
+const CudaLaunches &CudaGraphs::joinRuns(Section &section,
+                                         const CudaLaunches &work,
+                                         CudaHandle stream) {
+  if (joins && persistent.join(section.program, work, section.joined, stream))
+    return section.joined;
+  persistent.destroy(section.program);
+  return work;
+}
+
+CudaResult CudaGraphs::startTogether(const CudaLaunches &given,
                                      CudaHandle stream, bool worth,
-                                     size_t &failed) {
+                                     int64_t &failed) {
   Section *here = nullptr;
+  const CudaLaunches *list = &given;
   int offer = Each;
   if (worth && driver.canCapture() && ranks->canBeCaptured()) {
     here = &section();
-    if (sameKernels(here->last, work))
-      offer = here->executable && update(*here, work) ? Graph : Capture;
+    list = &joinRuns(*here, given, stream);
+    if (sameKernels(here->last, *list))
+      offer = here->executable && update(*here, *list) ? Graph : Capture;
   }
+  const CudaLaunches &work = *list;
   int taken = agreed >= 0 ? agreed : ranks->least(offer);
   agreed = -1;
   if (here && taken != Graph)
-    destroy(*here);
+    destroyGraph(*here);
   if (taken == Capture) {
     bool made = offer != Each && capture(*here, work, stream);
-    taken = ranks->least(made ? Graph : Each);
+    // Without persistent kernels there may be a graph.
+    bool joined = &work != &given;
+    taken = ranks->least(made ? Graph : joined ? Capture : Each);
     // As above: it would fail at every step.
-    usable = taken == Graph;
-    if (here && !usable)
-      destroy(*here);
+    usable = taken != Each;
+    joins &= taken != Capture;
+    if (here && taken != Graph)
+      destroyGraph(*here);
   }
   if (here)
     here->last = work;
@@ -241,12 +281,16 @@ bool CudaGraphs::hasGraph(const void *entry) const {
 
 bool CudaGraphs::prepare(const CudaLaunches &work, CudaHandle stream) {
   for (Section &section : sections) {
-    if (section.entry != entry || !sameKernels(section.last, work))
+    if (section.entry != entry)
       continue;
-    if (section.program.size
-            ? persistent.takes(work) && rewrite(section, work, stream)
-            : update(section, work)) {
-      section.last = work;
+    bool isWhole = section.program.isWhole;
+    const CudaLaunches &list =
+        work.exchanges() ? joinRuns(section, work, stream) : work;
+    if (!sameKernels(section.last, list))
+      continue;
+    if (isWhole ? persistent.takes(work) && rewrite(section, work, stream)
+                : section.executable && update(section, list)) {
+      section.last = list;
       return true;
     }
     destroy(section);
@@ -256,8 +300,8 @@ bool CudaGraphs::prepare(const CudaLaunches &work, CudaHandle stream) {
 
 CudaResult CudaGraphs::startPrepared(CudaHandle stream) {
   Section &here = section();
-  return here.program.size ? persistent.start(here.program, stream)
-                           : driver.graphLaunch(here.executable, stream);
+  return here.program.isWhole ? persistent.start(here.program, stream)
+                              : driver.graphLaunch(here.executable, stream);
 }
 
 bool CudaGraphs::rewrite(Section &section, const CudaLaunches &work,
@@ -297,6 +341,7 @@ bool CudaGraphs::capture(Section &section, const CudaLaunches &work,
   if (driver.streamBeginCapture(stream, ofThisThread) != 0)
     return false;
   bool good = true;
+  capturing = true;
   for (size_t i = 0; i < work.launches.size() && good; ++i) {
     bool exchange = work.launches[i].isExchange();
     bool early = overlap && i > 0 && !work.launches[i - 1].isExchange();
@@ -313,6 +358,7 @@ bool CudaGraphs::capture(Section &section, const CudaLaunches &work,
     }
     section.nodes.push_back(node);
   }
+  capturing = false;
   // Whatever happened: the stream must not stay as it is.
   good &= driver.streamEndCapture(stream, &section.graph) == 0;
   return good &&
@@ -331,13 +377,17 @@ bool CudaGraphs::update(Section &section, const CudaLaunches &work) {
   return true;
 }
 
-void CudaGraphs::destroy(Section &section) {
+void CudaGraphs::destroyGraph(Section &section) {
   if (section.executable)
     driver.graphExecDestroy(section.executable);
   if (section.graph)
     driver.graphDestroy(section.graph);
   section.graph = section.executable = nullptr;
   section.nodes.clear();
+}
+
+void CudaGraphs::destroy(Section &section) {
+  destroyGraph(section);
   persistent.destroy(section.program);
 }
 

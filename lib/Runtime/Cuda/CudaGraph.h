@@ -15,7 +15,8 @@
 // A kernel may start while the one before still runs, and waits inside: what a
 // launch costs on the device is hidden then, and weights are fetched early.
 //
-// Of launches that a persistent kernel has the code of, that one is started.
+// Of launches that a persistent kernel has the code of, that one is started:
+// in place of all, or of those between two exchanges.
 //
 // A driver without graphs, or one that fails to make one, gets the launches one
 // by one.
@@ -59,6 +60,7 @@ struct CudaLaunches {
     bool isExchange() const { return kernel < 0; }
     unsigned sizes[6];
     unsigned shared;
+    bool together; ///< all of its blocks run at once
     size_t firstWord, numWords;
     CudaInstructions instructions;
     /// What it is in this persistent kernel; null: nothing.
@@ -74,6 +76,8 @@ struct CudaLaunches {
            const uint64_t *arguments, int64_t count,
            const CudaInstructions &instructions = {});
   void exchange(Exchange kind, uint64_t from, uint64_t to, uint64_t count);
+  /// The same as one of another list, without its accesses.
+  void addAgain(const CudaLaunches &other, size_t i);
   /// Of a launch that there is nothing to do for.
   void dropAccesses();
   bool exchanges() const { return numExchanges > 0; }
@@ -103,8 +107,9 @@ public:
   /// Another call of an entry, or of nothing.
   void begin(const void *entry);
   /// Starts `work`, what the entry has launched since the last time. On failure
-  /// `failed` is the number of the launch.
-  CudaResult start(const CudaLaunches &work, CudaHandle stream, size_t &failed);
+  /// `failed` is the launch's kernel, or negative.
+  CudaResult start(const CudaLaunches &work, CudaHandle stream,
+                   int64_t &failed);
   /// Whether a call of the entry has a graph to prepare.
   bool hasGraph(const void *entry) const;
   /// The entry's next call will probably start `work`: its graph is told so
@@ -126,25 +131,32 @@ private:
     CudaHandle graph = nullptr, executable = nullptr;
     std::vector<CudaHandle> nodes;
     CudaProgram program; ///< instead of a graph, if it has a size
-    bool isReady() const { return executable || program.size; }
+    CudaLaunches joined; ///< what joinRuns() makes
+    bool isReady() const { return executable || program.isWhole; }
   };
   Section &section();
   /// What a rank has to offer before a start with exchanges.
   enum Offer { Each, Capture, Graph };
   CudaResult startTogether(const CudaLaunches &work, CudaHandle stream,
-                           bool worth, size_t &failed);
+                           bool worth, int64_t &failed);
+  /// `work`, or a list in which persistent kernels stand for what is between
+  /// exchanges. The device has their lists.
+  const CudaLaunches &joinRuns(Section &section, const CudaLaunches &work,
+                               CudaHandle stream);
   bool capture(Section &section, const CudaLaunches &work, CudaHandle stream);
   bool build(Section &section, const CudaLaunches &work);
   bool update(Section &section, const CudaLaunches &work);
   bool rewrite(Section &section, const CudaLaunches &work, CudaHandle stream);
   void destroy(Section &section);
+  void destroyGraph(Section &section);
   CudaKernelNode describe(const CudaLaunches &work, size_t i);
   CudaResult launch(const CudaKernelNode &node, CudaHandle stream, bool early);
+  CudaResult launchTogether(const CudaKernelNode &node, CudaHandle stream);
   /// Starts one launch or exchange; `early`: it may follow closely.
   CudaResult startOne(const CudaLaunches &work, size_t i, CudaHandle stream,
                       bool early);
   CudaResult startEach(const CudaLaunches &work, CudaHandle stream,
-                       size_t &failed);
+                       int64_t &failed);
 
   const CudaDriver &driver;
   const std::vector<CudaHandle> &kernels;
@@ -152,7 +164,7 @@ private:
   std::vector<Section> sections;
   const void *entry = nullptr;
   unsigned number = 0; ///< of the next section
-  bool usable = true, overlap = false;
+  bool usable = true, overlap = false, joins = true, capturing = false;
   Nccl *ranks = nullptr;
   int agreed = -1;            ///< what agreeOnPrepared() came to; -1: nothing
   std::vector<void *> params; ///< of the launch that is being described

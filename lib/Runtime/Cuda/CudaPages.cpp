@@ -91,19 +91,18 @@ void CudaPages::drop(uint64_t page) { device.driver.pageRelease(page); }
 
 bool CudaPages::map(uint8_t *place, uint64_t page, Error &error) {
   device.driver.contextSetCurrent(device.context);
+  return !device.failed(
+      device.driver.pageMap(addressOf(place), granularity, 0, page, 0),
+      "mapping a page of memory", error);
+}
+
+bool CudaPages::open(uint8_t *place, size_t count, Error &error) {
+  device.driver.contextSetCurrent(device.context);
   CudaPageAccess access = {{/*device*/ 1, device.ordinal},
                            /*reading and writing*/ 3};
-  if (device.failed(
-          device.driver.pageMap(addressOf(place), granularity, 0, page, 0),
-          "mapping a page of memory", error))
-    return false;
-  if (!device.failed(device.driver.pageSetAccess(addressOf(place), granularity,
-                                                 &access, 1),
-                     "letting kernels use a page of memory", error))
-    return true;
-  // A page that is mapped could not be given back.
-  device.driver.pageUnmap(addressOf(place), granularity);
-  return false;
+  return !device.failed(device.driver.pageSetAccess(
+                            addressOf(place), count * granularity, &access, 1),
+                        "letting kernels use pages of memory", error);
 }
 
 bool CudaPages::unmap(uint8_t *place, Error &error) {

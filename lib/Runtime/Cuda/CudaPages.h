@@ -38,6 +38,7 @@ public:
   bool make(uint64_t &page, Error &error) override;
   void drop(uint64_t page) override;
   bool map(uint8_t *place, uint64_t page, Error &error) override;
+  bool open(uint8_t *place, size_t count, Error &error) override;
   bool unmap(uint8_t *place, Error &error) override;
   bool copy(uint8_t *to, const uint8_t *from, uint64_t bytes,
             Error &error) override;

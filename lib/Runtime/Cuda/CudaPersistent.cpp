@@ -10,28 +10,58 @@
 #include "CudaGraph.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace attune::runtime {
 
 int64_t CudaPersistent::kernelOf(const CudaLaunches &work) const {
-  if (!usable || multiprocessors == 0 || work.launches.empty())
+  auto isKernel = [](const CudaLaunches::Launch &launch) {
+    return !launch.isExchange();
+  };
+  auto first =
+      std::find_if(work.launches.begin(), work.launches.end(), isKernel);
+  if (!usable || multiprocessors == 0 || first == work.launches.end())
     return -1;
-  for (const CudaInstruction &first : work.launches.front().instructions)
-    if (first.kernel >= 0 &&
-        std::all_of(work.launches.begin(), work.launches.end(),
-                    [&](const CudaLaunches::Launch &launch) {
-                      return launch.in(first.kernel);
-                    }))
-      return first.kernel;
+  for (const CudaInstruction &one : first->instructions)
+    if (one.kernel >= 0 && std::all_of(first, work.launches.end(),
+                                       [&](const CudaLaunches::Launch &launch) {
+                                         return launch.isExchange() ||
+                                                launch.in(one.kernel);
+                                       }))
+      return one.kernel;
   return -1;
 }
 
-static std::vector<StepLaunch> describe(const CudaLaunches &work,
-                                        int64_t kernel) {
+/// 0: they cannot all run at once.
+unsigned CudaPersistent::blocksOf(const CudaInstruction &one) {
+  for (const Room &room : rooms)
+    if (room.kernel == one.kernel)
+      return room.blocks;
+  CudaHandle kernel = kernels[one.kernel];
+  auto allow = [&](int attribute, int64_t value) {
+    return driver.functionSetAttribute(kernel, attribute,
+                                       static_cast<int>(value)) == 0;
+  };
+  bool allowed = one.sharedBytes == 0 ||
+                 (allow(CudaDriver::functionSharedBytes, one.sharedBytes) &&
+                  allow(CudaDriver::functionSharedPercent, 100));
+  int perMultiprocessor = 0;
+  if (!allowed || driver.occupancy(&perMultiprocessor, kernel,
+                                   static_cast<int>(one.threads),
+                                   static_cast<size_t>(one.sharedBytes)) != 0)
+    perMultiprocessor = 0;
+  rooms.push_back(
+      {one.kernel, static_cast<unsigned>(perMultiprocessor) * multiprocessors});
+  return rooms.back().blocks;
+}
+
+static std::vector<StepLaunch> describe(const CudaLaunches &work, size_t first,
+                                        size_t last, int64_t kernel) {
   std::vector<StepLaunch> launches;
-  launches.reserve(work.launches.size());
-  for (const CudaLaunches::Launch &launch : work.launches) {
+  launches.reserve(last - first);
+  for (size_t i = first; i < last; ++i) {
+    const CudaLaunches::Launch &launch = work.launches[i];
     const CudaInstruction &here = *launch.in(kernel);
     launches.push_back({static_cast<uint32_t>(here.number), launch.sizes[0],
                         static_cast<uint32_t>(here.atOnce),
@@ -42,42 +72,17 @@ static std::vector<StepLaunch> describe(const CudaLaunches &work,
   return launches;
 }
 
-bool CudaPersistent::write(CudaProgram &program, const CudaLaunches &work,
-                           CudaHandle stream) {
-  int64_t kernel = kernelOf(work);
-  if (program.kernel != kernel) {
-    int perMultiprocessor = 0;
-    program.kernel = kernel;
-    const CudaInstruction &first = *work.launches.front().in(kernel);
-    program.threads = static_cast<unsigned>(first.threads);
-    program.sharedBytes = static_cast<unsigned>(first.sharedBytes);
-    auto allow = [&](int attribute, unsigned value) {
-      return driver.functionSetAttribute(kernels[kernel], attribute,
-                                         static_cast<int>(value)) == 0;
-    };
-    bool allowed =
-        program.sharedBytes == 0 ||
-        (allow(CudaDriver::functionSharedBytes, program.sharedBytes) &&
-         allow(CudaDriver::functionSharedPercent, 100));
-    if (!allowed || driver.occupancy(&perMultiprocessor, kernels[kernel],
-                                     static_cast<int>(program.threads),
-                                     program.sharedBytes) != 0)
-      perMultiprocessor = 0;
-    program.blocks = static_cast<unsigned>(perMultiprocessor) * multiprocessors;
-  }
-  // What failed here would fail at every step.
-  usable =
-      program.blocks != 0 && writeList(program, describe(work, kernel), stream);
-  return usable;
-}
-
-bool CudaPersistent::writeList(CudaProgram &program,
-                               const std::vector<StepLaunch> &launches,
-                               CudaHandle stream) const {
-  StepSchedule schedule = makeSchedule(launches, program.blocks);
-  if (!findScheduleProblem(schedule, launches, program.blocks).empty())
+bool CudaPersistent::addRun(CudaProgram &program, std::vector<char> &image,
+                            const CudaLaunches &work, int64_t kernel,
+                            size_t first, size_t last) {
+  const CudaInstruction &one = *work.launches[first].in(kernel);
+  unsigned blocks = blocksOf(one);
+  if (blocks == 0)
     return false;
-  std::vector<char> image;
+  std::vector<StepLaunch> launches = describe(work, first, last, kernel);
+  StepSchedule schedule = makeSchedule(launches, blocks);
+  if (!findScheduleProblem(schedule, launches, blocks).empty())
+    return false;
   auto put = [&](const auto &values) {
     size_t at = image.size(), bytes = values.size() * sizeof(values[0]);
     image.resize((at + bytes + 15) / 16 * 16);
@@ -85,13 +90,89 @@ bool CudaPersistent::writeList(CudaProgram &program,
       std::memcpy(image.data() + at, values.data(), bytes);
     return at;
   };
-  program.size = schedule.instructions.size();
+  CudaRun run = {kernel,
+                 blocks,
+                 static_cast<unsigned>(one.threads),
+                 static_cast<unsigned>(one.sharedBytes),
+                 schedule.instructions.size(),
+                 0,
+                 0,
+                 0,
+                 0};
   // One for each instruction, and one for blocks that are done.
-  put(std::vector<uint32_t>(program.size + 1));
-  program.instructions = put(schedule.instructions);
-  program.waits = put(schedule.waits);
-  program.words = put(schedule.words);
-  return copyChanges(program, std::move(image), stream);
+  run.counters = put(std::vector<uint32_t>(run.size + 1));
+  run.instructions = put(schedule.instructions);
+  run.waits = put(schedule.waits);
+  run.words = put(schedule.words);
+  program.runs.push_back(run);
+  return true;
+}
+
+bool CudaPersistent::write(CudaProgram &program, const CudaLaunches &work,
+                           CudaHandle stream) {
+  std::vector<char> image;
+  program.runs.clear();
+  program.isWhole = true;
+  // What failed here would fail at every step.
+  usable =
+      addRun(program, image, work, kernelOf(work), 0, work.launches.size()) &&
+      copyChanges(program, std::move(image), stream);
+  return usable;
+}
+
+/// Arguments of the kernel.
+static std::array<uint64_t, 5> wordsOf(const CudaProgram &program,
+                                       const CudaRun &run) {
+  return {program.memory + run.instructions, program.memory + run.waits,
+          program.memory + run.words, program.memory + run.counters, run.size};
+}
+
+bool CudaPersistent::join(CudaProgram &program, const CudaLaunches &work,
+                          CudaLaunches &joined, CudaHandle stream) {
+  // No kernel starts early beside an exchange, so that a list saves a launch
+  // for each of its instructions but the first.
+  constexpr size_t least = 2;
+  int64_t kernel = kernelOf(work);
+  if (kernel < 0)
+    return false;
+  std::vector<char> image;
+  std::vector<size_t> ends; ///< of the launches of each run
+  program.runs.clear();
+  for (size_t first = 0, last = 0; first < work.launches.size();
+       first = last + 1) {
+    last = first;
+    while (last < work.launches.size() && !work.launches[last].isExchange())
+      ++last;
+    if (last - first < least)
+      continue;
+    if (!addRun(program, image, work, kernel, first, last)) {
+      usable = false;
+      return false;
+    }
+    ends.push_back(last);
+  }
+  if (ends.empty())
+    return false;
+  // Addresses are known then.
+  if (!copyChanges(program, std::move(image), stream)) {
+    usable = false;
+    return false;
+  }
+  joined.clear();
+  size_t next = 0;
+  for (size_t i = 0; i < work.launches.size();) {
+    const CudaRun &run = program.runs[std::min(next, ends.size() - 1)];
+    if (next == ends.size() || i + run.size != ends[next]) {
+      joined.addAgain(work, i++);
+      continue;
+    }
+    auto words = wordsOf(program, run);
+    joined.add(run.kernel, {run.blocks, 1, 1, run.threads, 1, 1},
+               run.sharedBytes, words.data(), words.size());
+    joined.launches.back().together = true;
+    i = ends[next++];
+  }
+  return true;
 }
 
 bool CudaPersistent::copyChanges(CudaProgram &program, std::vector<char> image,
@@ -137,13 +218,12 @@ bool CudaPersistent::copyChanges(CudaProgram &program, std::vector<char> image,
 
 CudaResult CudaPersistent::start(const CudaProgram &program,
                                  CudaHandle stream) const {
-  uint64_t words[] = {
-      program.memory + program.instructions, program.memory + program.waits,
-      program.memory + program.words, program.memory, program.size};
+  const CudaRun &run = program.runs.front();
+  std::array<uint64_t, 5> words = wordsOf(program, run);
   void *params[] = {&words[0], &words[1], &words[2], &words[3], &words[4]};
-  return driver.launchCooperative(kernels[program.kernel], program.blocks, 1, 1,
-                                  program.threads, 1, 1, program.sharedBytes,
-                                  stream, params);
+  return driver.launchCooperative(kernels[run.kernel], run.blocks, 1, 1,
+                                  run.threads, 1, 1, run.sharedBytes, stream,
+                                  params);
 }
 
 void CudaPersistent::destroy(CudaProgram &program) const {

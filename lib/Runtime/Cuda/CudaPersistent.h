@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Launches that may all be instructions of a persistent kernel become a list in
-// device memory (StepSchedule.h) and one cooperative launch. Of the list only
-// what has changed since the last time is copied there. Where the driver cannot
-// start all blocks at once, or a list does not pass its checks, they stay
-// launches.
+// device memory (StepSchedule.h) and one cooperative launch: those of a whole
+// step, or, where ranks exchange something, those between two exchanges. One
+// piece of memory has all lists of a step. Of it only what has changed since
+// the last time is copied there. Where the driver cannot start all blocks at
+// once, or a list does not pass its checks, they stay launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,18 +24,24 @@
 
 namespace attune::runtime {
 
+struct CudaInstruction;
 struct CudaLaunches;
 
-/// A list in device memory.
+/// A list: what starts it, and where its parts begin, in bytes.
+struct CudaRun {
+  int64_t kernel;
+  unsigned blocks, threads, sharedBytes;
+  size_t size; ///< instructions
+  size_t counters, instructions, waits, words;
+};
+
+/// The lists of a step in device memory.
 struct CudaProgram {
   CudaAddress memory = 0;
   size_t capacity = 0; ///< bytes there
   std::vector<char> image;
-  int64_t kernel = -1;
-  unsigned blocks = 0, threads = 0, sharedBytes = 0;
-  size_t size = 0; ///< instructions
-  /// Where they, their waits and words begin, in bytes; counters come first.
-  size_t instructions = 0, waits = 0, words = 0;
+  std::vector<CudaRun> runs;
+  bool isWhole = false; ///< one list is all of the step
 };
 
 class CudaPersistent {
@@ -51,19 +58,33 @@ public:
   /// that cannot be.
   bool write(CudaProgram &program, const CudaLaunches &work, CudaHandle stream);
   CudaResult start(const CudaProgram &program, CudaHandle stream) const;
+  /// The same where there are exchanges: what stands between two becomes a
+  /// list, which is a launch of `joined`; all else is there as it is. False:
+  /// there is none, or it cannot be.
+  bool join(CudaProgram &program, const CudaLaunches &work,
+            CudaLaunches &joined, CudaHandle stream);
   void destroy(CudaProgram &program) const;
 
 private:
-  /// The kernel that has all of them; -1: none.
+  /// Blocks of a kernel that run at once.
+  struct Room {
+    int64_t kernel;
+    unsigned blocks;
+  };
+  /// The kernel that has all launches but exchanges; -1: none.
   int64_t kernelOf(const CudaLaunches &work) const;
-  bool writeList(CudaProgram &program, const std::vector<StepLaunch> &launches,
-                 CudaHandle stream) const;
+  unsigned blocksOf(const CudaInstruction &one);
+  /// Adds the list of the launches from `first` to before `last`.
+  bool addRun(CudaProgram &program, std::vector<char> &image,
+              const CudaLaunches &work, int64_t kernel, size_t first,
+              size_t last);
   bool copyChanges(CudaProgram &program, std::vector<char> image,
                    CudaHandle stream) const;
 
   const CudaDriver &driver;
   const std::vector<CudaHandle> &kernels;
   unsigned multiprocessors = 0; ///< 0: it cannot
+  std::vector<Room> rooms;      ///< of kernels that were asked for
   bool usable = true;
 };
 

@@ -90,6 +90,28 @@ bool CachePages::trim(unsigned row, uint64_t length, Error &error) {
   return true;
 }
 
+/// Lets kernels use what a row holds from a page on; without that they are
+/// given back.
+bool CachePages::open(Cache &cache, unsigned row, size_t first, Error &error) {
+  size_t held = cache.rows[row].size();
+  if (held <= first ||
+      source.open(placeOf(cache, row, first), held - first, error))
+    return true;
+  Error ignored;
+  trimIn(cache, row, first, ignored);
+  return false;
+}
+
+bool CachePages::mapOpen(uint8_t *place, uint64_t page, Error &error) {
+  if (!source.map(place, page, error))
+    return false;
+  if (source.open(place, 1, error))
+    return true;
+  Error ignored;
+  source.unmap(place, ignored);
+  return false;
+}
+
 /// Gives a row a page of its own in place of one that others use, too, with the
 /// same first `keep` bytes.
 bool CachePages::unshare(Cache &cache, unsigned row, size_t at, uint64_t keep,
@@ -100,14 +122,14 @@ bool CachePages::unshare(Cache &cache, unsigned row, size_t at, uint64_t keep,
   uint8_t *place = placeOf(cache, row, at);
   bool works = true;
   if (keep > 0) {
-    works = source.map(source.window(), pages[own].made, error);
+    works = mapOpen(source.window(), pages[own].made, error);
     if (works) {
       works = source.copy(source.window(), place, keep, error);
       works &= source.unmap(source.window(), error);
     }
   }
   if (!works || !source.unmap(place, error) ||
-      !source.map(place, pages[own].made, error)) {
+      !mapOpen(place, pages[own].made, error)) {
     giveBack(own);
     return false;
   }
@@ -116,7 +138,7 @@ bool CachePages::unshare(Cache &cache, unsigned row, size_t at, uint64_t keep,
   return true;
 }
 
-/// Adds a page at the end of what a row holds.
+/// Maps a page at the end of what a row holds.
 bool CachePages::addPage(Cache &cache, unsigned row, Error &error) {
   std::vector<uint32_t> &held = cache.rows[row];
   uint32_t number;
@@ -141,10 +163,10 @@ bool CachePages::holdIn(Cache &cache, unsigned row, uint64_t from, uint64_t to,
     if (pages[held[at]].users > 1 && !unshare(cache, row, at, keep, error))
       return false;
   }
-  while (held.size() < last)
-    if (!addPage(cache, row, error))
-      return false;
-  return true;
+  size_t before = held.size();
+  while (held.size() < last && addPage(cache, row, error))
+    ;
+  return open(cache, row, before, error) && held.size() >= last;
 }
 
 bool CachePages::hold(unsigned row, uint64_t from, uint64_t to, Error &error) {
@@ -168,16 +190,22 @@ bool CachePages::shareIn(Cache &cache, unsigned to, unsigned from,
     ++same;
   if (!trimIn(cache, to, same, error))
     return false;
-  for (; own.size() < whole; own.push_back(other[own.size()])) {
+  bool works = true;
+  while (works && own.size() < whole) {
     uint32_t number = other[own.size()];
-    if (!source.map(placeOf(cache, to, own.size()), pages[number].made, error))
-      return false;
-    ++pages[number].users;
+    works =
+        source.map(placeOf(cache, to, own.size()), pages[number].made, error);
+    if (works) {
+      own.push_back(number);
+      ++pages[number].users;
+    }
   }
   uint64_t rest = bytes % page;
-  return rest == 0 || (addPage(cache, to, error) &&
-                       source.copy(placeOf(cache, to, whole),
-                                   placeOf(cache, from, whole), rest, error));
+  works = works && (rest == 0 || addPage(cache, to, error));
+  if (!open(cache, to, same, error) || !works)
+    return false;
+  return rest == 0 || source.copy(placeOf(cache, to, whole),
+                                  placeOf(cache, from, whole), rest, error);
 }
 
 bool CachePages::share(unsigned to, unsigned from, uint64_t length,
@@ -198,11 +226,14 @@ bool CachePages::swap(unsigned row, unsigned other, Error &error) {
         if (!source.unmap(placeOf(cache, each, at), error))
           return false;
     std::swap(a, b);
-    for (unsigned each : {row, other})
-      for (size_t at = 0; at < cache.rows[each].size(); ++at)
-        if (!source.map(placeOf(cache, each, at),
-                        pages[cache.rows[each][at]].made, error))
+    for (unsigned each : {row, other}) {
+      const std::vector<uint32_t> &held = cache.rows[each];
+      for (size_t at = 0; at < held.size(); ++at)
+        if (!source.map(placeOf(cache, each, at), pages[held[at]].made, error))
           return false;
+      if (!open(cache, each, 0, error))
+        return false;
+    }
   }
   return true;
 }

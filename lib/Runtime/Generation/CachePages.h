@@ -31,7 +31,10 @@ public:
   virtual bool make(uint64_t &page, Error &error) = 0;
   virtual void drop(uint64_t page) = 0;
   /// `place` is a multiple of a page's size, in addresses that were reserved.
+  /// Nobody may use it before open().
   virtual bool map(uint8_t *place, uint64_t page, Error &error) = 0;
+  /// Lets kernels use `count` pages that were mapped side by side.
+  virtual bool open(uint8_t *place, size_t count, Error &error) = 0;
   virtual bool unmap(uint8_t *place, Error &error) = 0;
   virtual bool copy(uint8_t *to, const uint8_t *from, uint64_t bytes,
                     Error &error) = 0;
@@ -71,6 +74,8 @@ public:
   bool holds(unsigned row) const;
   /// The most positions that one row can have, of all pages.
   uint64_t mostPositions() const;
+  /// Another number of pages in use at most.
+  void limitTo(uint64_t most) { limit = most; }
   uint64_t used() const { return inUse; }
   uint64_t most() const { return limit; }
   uint64_t pageBytes() const { return source.pageBytes(); }
@@ -94,6 +99,8 @@ private:
   bool take(uint32_t &number, Error &error);
   void giveBack(uint32_t number);
   bool addPage(Cache &cache, unsigned row, Error &error);
+  bool open(Cache &cache, unsigned row, size_t first, Error &error);
+  bool mapOpen(uint8_t *place, uint64_t page, Error &error);
   bool holdIn(Cache &cache, unsigned row, uint64_t from, uint64_t to,
               Error &error);
   bool shareIn(Cache &cache, unsigned to, unsigned from, uint64_t length,

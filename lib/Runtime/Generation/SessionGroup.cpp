@@ -210,16 +210,11 @@ bool SessionGroup::bringToFront(const std::vector<unsigned> &members,
   return true;
 }
 
-/// Tells the step what the rings of its sequences hold.
-bool SessionGroup::bindRings(const std::vector<unsigned> &members,
-                             Error &error) {
-  const std::vector<Session::Ring> &rings = sessions[members[0]]->rings;
-  heldOfRows.resize(rings.size());
+/// Tells the step what the rings of its sequences hold: `heldOfRows`.
+bool SessionGroup::bindRings(const Session &any, Error &error) {
+  const std::vector<Session::Ring> &rings = any.rings;
   for (size_t i = 0; i < rings.size(); ++i) {
-    std::vector<int64_t> &held = heldOfRows[i];
-    held.resize(members.size());
-    for (unsigned number : members)
-      held[rowOf[number]] = lengthOf(number) - sessions[number]->rings[i].first;
+    const std::vector<int64_t> &held = heldOfRows[i];
     int64_t most = *std::max_element(held.begin(), held.end());
     if (!together->bindHeld(rings[i].window, most, held.data(), error))
       return false;
@@ -271,7 +266,9 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
   if (!bringToFront(members, error))
     return false;
   auto rows = static_cast<int64_t>(members.size());
-  int64_t vocabulary = sessions[members[0]]->vocabulary(), longest = 0;
+  heldOfRows.resize(sessions[members[0]]->rings.size());
+  for (std::vector<int64_t> &held : heldOfRows)
+    held.resize(members.size());
   idsOfRows.resize(members.size());
   lengthsOfRows.resize(members.size());
   takenOfRows.resize(members.size());
@@ -281,11 +278,31 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
     idsOfRows[row] = ids[i];
     lengthsOfRows[row] = lengthOf(members[i]);
     takenOfRows[row] = *sessions[members[i]]->vectorsRead();
-    adapters[row] = sessions[members[i]]->adapter();
-    longest = std::max(longest, lengthsOfRows[row]);
+    const Session &session = *sessions[members[i]];
+    adapters[row] = session.adapter();
+    for (size_t ring = 0; ring < heldOfRows.size(); ++ring)
+      heldOfRows[ring][row] = session.length() - session.rings[ring].first;
   }
+  if (!bindStep(rows, std::move(adapters), error) || !together->run(error))
+    return false;
+  uint64_t rowBytes =
+      static_cast<uint64_t>(sessions[members[0]]->vocabulary()) * sizeof(float);
+  for (unsigned number : members) {
+    Session &session = *sessions[number];
+    if (!session.setLogits(logits.data() + rowOf[number] * rowBytes, error))
+      return false;
+    session.noteInserted(&idsOfRows[rowOf[number]], 1);
+    ++session.past;
+  }
+  return true;
+}
+
+/// What is told of the rows of a step, in the first `rows` rows.
+bool SessionGroup::bindStep(int64_t rows, std::vector<int64_t> adapters,
+                            Error &error) {
+  const Session &any = *sessions[sessionAt[0]];
   uint64_t bytes;
-  if (!byteSize({rows, vocabulary}, sizeof(float), bytes) ||
+  if (!byteSize({rows, any.vocabulary()}, sizeof(float), bytes) ||
       !logits.reserve(bytes))
     return error.set(ExitResourceLimit, "no memory for the logits");
 
@@ -302,27 +319,18 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
                              error))
     return false;
   if (together->hasDim("capacity") &&
-      !together->bindDim("capacity", sessions[members[0]]->room, "the sessions",
-                         error))
+      !together->bindDim("capacity", any.room, "the sessions", error))
     return false;
-  if (!bindRings(members, error))
+  if (!bindRings(any, error))
     return false;
   for (unsigned i = 0; i < caches.size(); ++i)
     if (!together->bindCache(i, caches[i].base, error))
       return false;
-  if (!together->resolve(longest, "", error))
+  if (!together->resolve(
+          *std::max_element(lengthsOfRows.begin(), lengthsOfRows.end()), "",
+          error))
     return false;
   together->setOutput(0, logits.data());
-  if (!together->run(error))
-    return false;
-  uint64_t rowBytes = bytes / members.size();
-  for (unsigned number : members) {
-    Session &session = *sessions[number];
-    if (!session.setLogits(logits.data() + rowOf[number] * rowBytes, error))
-      return false;
-    session.noteInserted(&idsOfRows[rowOf[number]], 1);
-    ++session.past;
-  }
   return true;
 }
 

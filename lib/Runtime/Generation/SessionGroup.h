@@ -41,7 +41,6 @@ class SessionGroup {
 public:
   /// Room for `count` sessions of `capacity` positions.
   SessionGroup(CompiledModel &model, unsigned count, int64_t capacity);
-  const ModelInfo &info() const { return model.info(); }
   ~SessionGroup();
 
   /// Makes session `number`, if it is not there yet; null: failed. A session
@@ -71,6 +70,11 @@ public:
   /// first: what is free when the first session is made, but a twentieth of the
   /// GPU's memory. Before that.
   void limitMemory(uint64_t bytes) { memoryLimit = bytes; }
+  /// On a GPU: makes all sessions, and takes the memory for intermediate
+  /// results of the longest calls, appending `piece` tokens or a token to each,
+  /// so that none needs more later. What may grow is what is left then. What an
+  /// encoder needs is not foreseen.
+  bool rehearse(int64_t piece, Error &error);
   /// How memory is given to what grows, once there is a session; null: all of
   /// it is there from then on, or the system gives it.
   const CachePages *memory() const { return pages.get(); }
@@ -103,13 +107,17 @@ private:
   static bool isPaged(const ArgInfo &arg);
   bool preparePages(Error &error);
   bool addPages(Error &error);
+  uint64_t bytesForPages() const;
+  bool checkPages(Error &error) const;
+  bool rehearseTogether(int64_t rows, Error &error);
   bool trimAll(Error &error);
   bool setUsedUp(Error &error) const;
   bool reserveCaches(Error &error);
   void place(unsigned number);
   bool swapRows(unsigned row, unsigned other, Error &error);
   bool bringToFront(const std::vector<unsigned> &members, Error &error);
-  bool bindRings(const std::vector<unsigned> &members, Error &error);
+  bool bindStep(int64_t rows, std::vector<int64_t> adapters, Error &error);
+  bool bindRings(const Session &any, Error &error);
   bool bindTaken(Error &error);
   int64_t lengthOf(unsigned number) const {
     return sessions[number] ? sessions[number]->length() : 0;

@@ -45,13 +45,18 @@ bool SessionGroup::preparePages(Error &error) {
   return error.code == ExitSuccess;
 }
 
+uint64_t SessionGroup::bytesForPages() const {
+  if (memoryLimit > 0)
+    return memoryLimit;
+  uint64_t free, total;
+  source->countMemory(free, total);
+  return free - std::min(free, total / partLeft);
+}
+
 /// Behind the addresses that were reserved.
 bool SessionGroup::addPages(Error &error) {
-  uint64_t free, total, most = memoryLimit;
-  source->countMemory(free, total);
-  if (most == 0)
-    most = free - std::min(free, total / partLeft);
-  pages.reset(new CachePages(*source, count(), most / source->pageBytes()));
+  pages.reset(
+      new CachePages(*source, count(), bytesForPages() / source->pageBytes()));
   size_t next = 0;
   for (const ArgInfo &arg : together->entry().args) {
     if (arg.kind != ArgKind::Cache)
@@ -60,13 +65,58 @@ bool SessionGroup::addPages(Error &error) {
     if (cache.paged)
       pages->addCache(cache.base, cache.bytes, positionBytes(arg));
   }
+  return checkPages(error);
+}
+
+bool SessionGroup::checkPages(Error &error) const {
   if (pages->mostPositions() > 0)
     return true;
-  return error.set(ExitResourceLimit,
-                   "no memory for keys and values: " + std::to_string(most) +
-                       " bytes of the GPU's are too few for one position, "
-                       "whose pages have " +
-                       std::to_string(source->pageBytes()) + " each");
+  return error.set(
+      ExitResourceLimit,
+      "no memory for keys and values: " + std::to_string(bytesForPages()) +
+          " bytes of the GPU's are too few for one position, "
+          "whose pages have " +
+          std::to_string(source->pageBytes()) + " each");
+}
+
+/// A step of so many sequences, all as long as they can be.
+bool SessionGroup::rehearseTogether(int64_t rows, Error &error) {
+  auto number = static_cast<size_t>(rows);
+  const Session &any = *sessions[sessionAt[0]];
+  idsOfRows.assign(number, 0);
+  lengthsOfRows.assign(number, capacity - 1);
+  takenOfRows.assign(number, 0);
+  heldOfRows.clear();
+  for (const Session::Ring &ring : any.rings)
+    heldOfRows.emplace_back(number, std::min(capacity, ring.room) - 1);
+  return bindStep(rows, std::vector<int64_t>(number, 0), error) &&
+         together->rehearse(error);
+}
+
+bool SessionGroup::rehearse(int64_t piece, Error &error) {
+  if (!model.device() || model.ranksToTell())
+    return true;
+  for (unsigned i = 0; i < count(); ++i)
+    if (!open(i, error))
+      return false;
+  auto explain = [&](const std::string &call) {
+    error.message += ", for " + call + " with texts of " +
+                     std::to_string(capacity) +
+                     " tokens; a shorter --context needs less";
+    return false;
+  };
+  // Few tokens share out keys among more parts than many do.
+  for (int64_t tokens : {piece, static_cast<int64_t>(fewRows), int64_t(1)})
+    if (!sessions[0]->rehearse(std::min(tokens, piece), error))
+      return explain("up to " + std::to_string(piece) + " tokens of a prompt");
+  for (int64_t rows = count(); together && rows > 1; rows /= 2)
+    if (!rehearseTogether(rows, error))
+      return explain("a step of " + std::to_string(rows) + " texts");
+  if (!pages)
+    return true;
+  if (memoryLimit == 0)
+    pages->limitTo(bytesForPages() / source->pageBytes());
+  return checkPages(error);
 }
 
 std::string SessionGroup::describeMemory() const {

@@ -168,26 +168,27 @@ uint64_t Session::countSaved() const {
   return bytes;
 }
 
-/// Calls `each` with the memory of what the caches hold, until it fails.
-template <typename F> bool Session::visitCaches(F each) {
+/// Calls `each` with the memory of what the caches hold, and with how many of
+/// these bytes belong to the first `held` positions, until it fails.
+template <typename F> bool Session::visitCaches(int64_t held, F each) {
   for (Cache &cache : caches) {
-    uint64_t plane = cache.layers * cache.rowBytes / cache.planes;
+    uint64_t plane = cache.layers * cache.rowBytes / cache.planes, first = 0;
+    if (cache.positionBytes && cache.window == 0)
+      first = cache.bytesOf(static_cast<uint64_t>(held));
     for (uint64_t i = 0; i < cache.planes; ++i)
-      if (!each(cache.place + i * plane, bytesHeld(cache)))
+      if (!each(cache.place + i * plane, bytesHeld(cache), first))
         return false;
   }
   return true;
 }
 
-bool Session::canBeSaved(Error &error) const {
-  if (batch == 1 && !encoder)
-    return true;
-  return error.badInput(
-      "one sequence of a model without an encoder is saved and restored");
+bool Session::checkSaving(Error &error) const {
+  return canBeSaved() || error.badInput("one sequence of a model without an "
+                                        "encoder is saved and restored");
 }
 
 bool Session::save(uint8_t *to, Error &error) {
-  if (!canBeSaved(error))
+  if (!checkSaving(error))
     return false;
   SavedHead head;
   std::memcpy(head.magic, savedMagic, sizeof(savedMagic));
@@ -211,14 +212,15 @@ bool Session::save(uint8_t *to, Error &error) {
   if (!last)
     return false;
   add(last, static_cast<uint64_t>(vocabularySize) * sizeof(float));
-  return visitCaches([&](const uint8_t *data, uint64_t bytes) {
+  return visitCaches(0, [&](const uint8_t *data, uint64_t bytes, uint64_t) {
     to += bytes;
     return model.read(to - bytes, data, bytes, error);
   });
 }
 
-bool Session::restore(const uint8_t *from, uint64_t bytes, Error &error) {
-  if (!canBeSaved(error))
+bool Session::restore(const uint8_t *from, uint64_t bytes, Error &error,
+                      int64_t held) {
+  if (!checkSaving(error))
     return false;
   SavedHead head;
   if (bytes < sizeof(head))
@@ -230,7 +232,7 @@ bool Session::restore(const uint8_t *from, uint64_t bytes, Error &error) {
   if (head.model != fingerprint() || head.vocabulary != vocabularySize)
     return error.badInput("the sequence was saved by another model than '" +
                           model.info().name + "'");
-  if (head.length < 0 || head.length > maxLength)
+  if (head.length < held || head.length > maxLength)
     return error.badInput("the sequence has " + std::to_string(head.length) +
                           " positions, but there is room for " +
                           std::to_string(maxLength));
@@ -266,14 +268,15 @@ bool Session::restore(const uint8_t *from, uint64_t bytes, Error &error) {
     uint64_t size = history[0].size() * sizeof(int64_t);
     std::memcpy(history[0].data(), take(size), size);
   }
-  past = 0; // its pages are to be written from here on
+  past = held; // its pages are to be written from here on
   bool hasMemory = !owner || owner->hold(numberOfOwner, head.length, error);
   past = head.length;
   if (hasMemory &&
       setLogits(take(static_cast<uint64_t>(vocabularySize) * sizeof(float)),
                 error) &&
-      visitCaches([&](uint8_t *data, uint64_t size) {
-        return model.write(data, take(size), size, error);
+      visitCaches(held, [&](uint8_t *data, uint64_t size, uint64_t first) {
+        return model.write(data + first, take(size) + first, size - first,
+                           error);
       }))
     return true;
   reset();

@@ -59,13 +59,8 @@ static size_t countCommon(const std::vector<int64_t> &held,
 /// The number of tokens that need no computing if a slot holds the first
 /// `common` tokens of a prompt. The rest is a piece of its own, and the last
 /// token is in it.
-static size_t countKept(const ModelInfo &model, size_t common,
-                        const std::vector<int64_t> &prompt) {
-  return prompt.size() > fewRows
-             ? placeToCut(model, prompt,
-                          std::min(common, prompt.size() - fewRows),
-                          /*after=*/false)
-             : 0;
+static size_t countKept(size_t common, size_t prompt) {
+  return prompt > fewRows ? std::min(common, prompt - fewRows) : 0;
 }
 
 /// The slot that holds most of a prompt, taken or not; a free one if it holds
@@ -77,8 +72,7 @@ DecodeSlots::Slot *DecodeSlots::findSource(const std::vector<int64_t> &prompt,
   for (Slot &each : slots) {
     if (each.adapter != adapter)
       continue;
-    size_t own =
-        countKept(group.info(), countCommon(each.prompt, prompt), prompt);
+    size_t own = countKept(countCommon(each.prompt, prompt), prompt.size());
     // Nobody goes on from what a state or a window has forgotten.
     const Session *session = group.find(numberOf(each));
     if (!session || !session->reaches(static_cast<int64_t>(own)))
@@ -199,6 +193,24 @@ bool DecodeSlots::fork(unsigned from, unsigned to, Error &error) {
 bool DecodeSlots::giveUp(unsigned slot, Error &error) {
   release(slot);
   return group.trim(slot, error);
+}
+
+bool DecodeSlots::save(unsigned slot, SavedSlot &to, Error &error) {
+  Session &session = group.session(slot);
+  to.bytes = session.countSaved();
+  to.length = session.length();
+  to.prompt = slots[slot].prompt;
+  return to.memory.reserve(to.bytes) && session.save(to.memory.data(), error);
+}
+
+bool DecodeSlots::restore(unsigned slot, const SavedSlot &from, Error &error) {
+  Session &session = group.session(slot);
+  if (!session.restore(from.memory.data(), from.bytes, error, session.length()))
+    return false;
+  // Others may have had a longer part of the prompt than it had.
+  if (from.prompt.size() > slots[slot].prompt.size())
+    slots[slot].prompt = from.prompt;
+  return true;
 }
 
 void DecodeSlots::clear(unsigned slot) {

@@ -30,6 +30,14 @@ namespace attune::runtime {
 /// change no bit.
 constexpr size_t chunkOfSums = 64;
 
+/// What a slot held, in the host's memory.
+struct SavedSlot {
+  Buffer memory;
+  uint64_t bytes = 0;
+  int64_t length = 0;          ///< positions
+  std::vector<int64_t> prompt; ///< see DecodeSlots::Slot
+};
+
 class DecodeSlots {
 public:
   DecodeSlots(CompiledModel &model, unsigned count, int64_t capacity)
@@ -42,6 +50,9 @@ public:
   void fitMemory();
   /// See SessionGroup.
   void limitMemory(uint64_t bytes) { group.limitMemory(bytes); }
+  bool rehearse(int64_t piece, Error &error) {
+    return group.rehearse(piece, error);
+  }
   const CachePages *memory() const { return group.memory(); }
   std::string describeMemory() const { return group.describeMemory(); }
   /// Makes room for the first `length` positions of a slot that is taken, so
@@ -66,6 +77,17 @@ public:
   void release(unsigned slot) { slots[slot].isTaken = false; }
   /// The same, and memory that it does not use.
   bool giveUp(unsigned slot, Error &error);
+  /// Bytes that save() takes; 0: such a slot cannot be saved.
+  uint64_t countSaved(unsigned slot) {
+    const Session &session = group.session(slot);
+    return session.canBeSaved() ? session.countSaved() : 0;
+  }
+  /// Copies what a slot holds. False without an error: there is no memory.
+  bool save(unsigned slot, SavedSlot &to, Error &error);
+  /// Lets a slot that was taken for the same text hold that again. It has the
+  /// memory, and no more positions than those. If it fails, it is to be
+  /// cleared.
+  bool restore(unsigned slot, const SavedSlot &from, Error &error);
   /// Forgets what a slot holds, after a failure.
   void clear(unsigned slot);
 

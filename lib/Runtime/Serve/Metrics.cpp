@@ -110,9 +110,15 @@ std::string Metrics::format(const Scheduler &scheduler,
     add("attune_cache_page_bytes", "gauge", "Bytes of such a page.",
         counts.pageBytes.load());
     add("attune_preemptions_total", "counter",
-        "Texts that gave their memory back to older ones and were computed "
-        "again.",
+        "Texts that gave their memory back to older ones.",
         counts.putBack.load());
+    add("attune_preemptions_recomputed_total", "counter",
+        "Of them, those that are computed again as the host had no memory for "
+        "what they had.",
+        counts.forgotten.load());
+    add("attune_cache_pages_on_host", "gauge",
+        "As many pages as what such texts have takes of the host's memory.",
+        counts.pagesOnHost.load());
   }
   add("attune_connections", "gauge", "Connections that are open.",
       static_cast<int64_t>(connections));

@@ -39,10 +39,9 @@ Scheduler::Active::Active(SequenceRequest wanted, uint64_t number)
   sampler.setPromptLength(history.size());
 }
 
-std::unique_ptr<Scheduler> Scheduler::create(CompiledModel &model,
-                                             unsigned numSlots,
-                                             int64_t capacity, uint64_t memory,
-                                             Error &error) {
+std::unique_ptr<Scheduler>
+Scheduler::create(CompiledModel &model, unsigned numSlots, int64_t capacity,
+                  const CacheMemory &memory, Error &error) {
   std::unique_ptr<Scheduler> scheduler(new Scheduler(model));
   const ModelInfo &info = model.info();
   scheduler->notFirst = info.suppress;
@@ -51,14 +50,21 @@ std::unique_ptr<Scheduler> Scheduler::create(CompiledModel &model,
                              info.beginSuppress.end());
   if (numSlots > 0) {
     scheduler->slots.reset(new DecodeSlots(model, numSlots, capacity));
-    scheduler->slots->limitMemory(memory);
+    scheduler->slots->limitMemory(memory.onDevice);
     // Fails here, before the first request, if nothing can be decoded at all.
     unsigned slot;
     size_t kept;
     if (!scheduler->slots->take({}, {}, /*adapter=*/0, slot, kept, error))
       return nullptr;
     scheduler->slots->release(slot);
+    if (!scheduler->slots->rehearse(
+            std::min(static_cast<int64_t>(longPiece + fewRows) - 1, capacity),
+            error))
+      return nullptr;
     scheduler->slots->fitMemory();
+    if (const CachePages *pages = scheduler->slots->memory())
+      scheduler->mostKept = memory.onHost.value_or(
+          std::min(pages->most() * pages->pageBytes(), physicalMemory() / 2));
     scheduler->countPages();
   }
   int failure = pthread_create(
@@ -137,6 +143,16 @@ void Scheduler::countPages() {
   numbers.pagesInUse.store(static_cast<int64_t>(memory->used()));
   numbers.pages.store(static_cast<int64_t>(memory->most()));
   numbers.pageBytes.store(static_cast<int64_t>(memory->pageBytes()));
+  numbers.pagesOnHost.store(static_cast<int64_t>(
+      (countKept() + memory->pageBytes() - 1) / memory->pageBytes()));
+}
+
+/// Bytes of what texts without a slot held.
+uint64_t Scheduler::countKept() const {
+  uint64_t bytes = 0;
+  for (auto &each : halted)
+    bytes += each->kept ? each->kept->slot.bytes : 0;
+  return bytes;
 }
 
 /// Waits until there is something to do; false: the thread is to end.
@@ -263,6 +279,12 @@ bool Scheduler::enter(Active &each, Error &error) {
       return false;
     }
   }
+  if (!takeKept(each, computed, error)) {
+    Error ignored;
+    slots->clear(each.slot);
+    slots->giveUp(each.slot, ignored);
+    return false;
+  }
   if (each.request.automaton && !each.constraint)
     each.constraint.reset(
         new Constraint(each.request.automaton, each.request.ends));
@@ -276,8 +298,35 @@ bool Scheduler::enter(Active &each, Error &error) {
   return true;
 }
 
+/// Copies what a text's slot holds, if there is memory for that.
+void Scheduler::keep(Active &each) {
+  uint64_t bytes = slots->countSaved(each.slot);
+  if (each.computed == 0 || bytes == 0 || bytes > mostKept ||
+      countKept() > mostKept - bytes)
+    return;
+  // Whatever went wrong: it can be computed again.
+  Error ignored;
+  each.kept.reset(new Active::Kept{{}, each.computed, each.fed});
+  if (!slots->save(each.slot, each.kept->slot, ignored))
+    each.kept.reset();
+}
+
+/// Lets the slot hold again what the text's slot held, of which it has got the
+/// first `computed` tokens from another one.
+bool Scheduler::takeKept(Active &each, size_t computed, Error &error) {
+  std::unique_ptr<Active::Kept> kept = std::move(each.kept);
+  if (!kept || static_cast<int64_t>(computed) >= kept->slot.length)
+    return true;
+  each.computed = kept->computed;
+  each.fed = kept->fed;
+  return slots->restore(each.slot, kept->slot, error);
+}
+
 /// Takes a text's slot away. It waits again, and its place becomes null.
 void Scheduler::putBack(std::unique_ptr<Active> &each) {
+  keep(*each);
+  if (!each->kept && each->computed > 0)
+    numbers.forgotten.fetch_add(1);
   slots->release(each->slot);
   each->chooser.reset();
   each->computed = each->fed = 0;
@@ -506,11 +555,7 @@ size_t Scheduler::choosePiece(const Active &each, bool isAlone) {
   count = std::min(std::max(count, double(fewRows)), double(longPiece));
   size_t unit = slots->pieceUnit(each.slot);
   size_t piece = (static_cast<size_t>(count) + unit - 1) / unit * unit;
-  if (left < piece + fewRows)
-    return left;
-  return placeToCut(model.info(), each.keys, each.computed + piece,
-                    /*after=*/true) -
-         each.computed;
+  return left < piece + fewRows ? left : piece;
 }
 
 /// At a barrier of the piece, where the team can do something else. What was

@@ -21,8 +21,9 @@
 //
 // On a GPU whose memory is mapped to slots as texts need it, memory may be used
 // up. What slots remember that no text has gives way first, then the youngest
-// text: it waits again, before all that came later, and when it has a slot, its
-// tokens are computed again as they were before.
+// text: what its slot holds is copied to the host's memory, and it waits again,
+// before all that came later, for a slot to copy that to. If the host has no
+// memory for it, its tokens are computed again as they were before.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,6 +36,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -89,16 +91,27 @@ struct SchedulerCounts {
       reusedTokens{0}, newTokens{0}, rounds{0}, pauses{0}, steps{0}; ///< so far
   std::atomic<int64_t> sequencesOfStep{0}; ///< of the last one
   /// Of caches whose memory is given as texts need it: pages in use and in all,
-  /// bytes of one; texts that had to give way so far.
-  std::atomic<int64_t> pagesInUse{0}, pages{0}, pageBytes{0}, putBack{0};
+  /// bytes of one; texts that had to give way so far, and those of them whose
+  /// caches were not kept; as many pages as those that were, and now are, take.
+  std::atomic<int64_t> pagesInUse{0}, pages{0}, pageBytes{0}, putBack{0},
+      forgotten{0}, pagesOnHost{0};
+};
+
+/// Memory of caches, in bytes.
+struct CacheMemory {
+  uint64_t onDevice = 0; ///< see SessionGroup::limitMemory()
+  /// Of texts that gave way; none: as much as on the device, and no more than
+  /// half of the host's memory.
+  std::optional<uint64_t> onHost;
 };
 
 class Scheduler {
 public:
   /// `slots` sequences at a time, of `capacity` tokens each, or as many as
-  /// there is memory for; `memory`: see SessionGroup::limitMemory().
+  /// there is memory for.
   static std::unique_ptr<Scheduler> create(CompiledModel &model, unsigned slots,
-                                           int64_t capacity, uint64_t memory,
+                                           int64_t capacity,
+                                           const CacheMemory &memory,
                                            Error &error);
   /// Waits for the thread; what is not done is given up.
   ~Scheduler();
@@ -139,6 +152,13 @@ private:
     bool isAgain = false; ///< it had a slot before
     int64_t numNew = 0;
     size_t fed = 0; ///< new tokens that the slot holds
+    /// What its slot held when it gave way: so many tokens of the prompt and
+    /// new ones. Null: it has a slot, or nothing.
+    struct Kept {
+      SavedSlot slot;
+      size_t computed, fed;
+    };
+    std::unique_ptr<Kept> kept;
     bool isDecoding() const { return computed == request.prompt.size(); }
     /// It was put back, and later tokens are known.
     bool isBehind() const {
@@ -154,6 +174,9 @@ private:
   void admit();
   bool enter(Active &active, Error &error);
   void putBack(std::unique_ptr<Active> &active);
+  void keep(Active &active);
+  bool takeKept(Active &active, size_t computed, Error &error);
+  uint64_t countKept() const;
   bool findRoom(Active &active, int64_t length);
   void findRoomForTokens();
   void computePrompts();
@@ -200,6 +223,7 @@ private:
   /// Without a slot, as memory is used up, the oldest first.
   std::vector<std::unique_ptr<Active>> halted;
   size_t haltedBeside = SIZE_MAX; ///< so many others that have memory
+  uint64_t mostKept = 0;          ///< bytes on the host for what these held
   uint64_t arrivals = 0;
   size_t nextPrompt = 0;
   double roundTime = 0; ///< seconds of the last round of tokens

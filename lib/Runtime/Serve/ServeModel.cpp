@@ -125,13 +125,17 @@ bool executeServe(CompiledModel &compiled, const ServeOptions &given, FILE *out,
   if (!compiled.chooseAdapter(options.chat.generate.adapter, error) ||
       !served.open(compiled, options, error))
     return false;
-  if (options.cacheMemory > 0 && !compiled.device())
-    return error.badInput("--cache-memory is for a model on a GPU; on a CPU "
-                          "caches take memory as texts need it");
+  const char *wrong = options.cacheMemory > 0 ? "--cache-memory"
+                      : options.swapMemory    ? "--swap-memory"
+                                              : nullptr;
+  if (wrong && !compiled.device())
+    return error.badInput(std::string(wrong) +
+                          " is for a model on a GPU; on a CPU caches take "
+                          "memory as texts need it");
   Outbox outbox;
   std::unique_ptr<Scheduler> scheduler = Scheduler::create(
       compiled, served.generates ? static_cast<unsigned>(options.slots) : 0,
-      served.model.capacity, options.cacheMemory, error);
+      served.model.capacity, {options.cacheMemory, options.swapMemory}, error);
   if (!scheduler)
     return false;
   std::string memory = scheduler->describeMemory();

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <random>
+#include <utility>
 
 using namespace attune::runtime;
 
@@ -32,13 +33,26 @@ public:
   }
   void drop(uint64_t page) override {
     for (auto &[place, other] : places)
-      EXPECT_NE(other, page) << "is still mapped";
+      EXPECT_NE(other.page, page) << "is still mapped";
     EXPECT_EQ(pages.erase(page), 1u);
   }
   bool map(uint8_t *place, uint64_t page, Error &) override {
     EXPECT_EQ(addressOf(place) % 64, 0u);
     EXPECT_EQ(pages.count(page), 1u);
-    EXPECT_TRUE(places.insert({addressOf(place), page}).second);
+    EXPECT_TRUE(places.insert({addressOf(place), {page}}).second);
+    return true;
+  }
+  bool open(uint8_t *place, size_t count, Error &error) override {
+    ++opened;
+    if (opensFail)
+      return error.set(ExitInternalError, "as the test wants it");
+    for (size_t i = 0; i < count; ++i) {
+      auto at = places.find(addressOf(place) + i * 64);
+      EXPECT_NE(at, places.end());
+      if (at == places.end())
+        return false;
+      EXPECT_FALSE(std::exchange(at->second.isOpen, true));
+    }
     return true;
   }
   bool unmap(uint8_t *place, Error &) override {
@@ -58,17 +72,23 @@ public:
   }
   uint8_t &at(uint64_t address) {
     auto place = places.find(address / 64 * 64);
-    if (place == places.end()) {
-      ADD_FAILURE() << "nothing is mapped at " << address;
+    if (place == places.end() || !place->second.isOpen) {
+      ADD_FAILURE() << "nothing is to be used at " << address;
       static uint8_t none;
       return none;
     }
-    return pages[place->second][address % 64];
+    return pages[place->second.page][address % 64];
   }
 
+  struct Place {
+    uint64_t page;
+    bool isOpen = false;
+  };
   uint64_t most, next = 1;
+  size_t opened = 0; ///< calls
+  bool opensFail = false;
   std::map<uint64_t, std::vector<uint8_t>> pages;
-  std::map<uint64_t, uint64_t> places;
+  std::map<uint64_t, Place> places;
 };
 
 /// Two caches of rows, of 24 and of 20 bytes a position, and what rows should
@@ -192,6 +212,24 @@ TEST(CachePages, SaysWhenAllAreInUse) {
   group.held[0].clear();
   EXPECT_TRUE(group.append(1, 5));
   EXPECT_FALSE(group.append(1, 1));
+  group.check();
+}
+
+TEST(CachePages, OpensThePagesOfAGrowthAtOnce) {
+  Group group(100);
+  EXPECT_TRUE(group.append(0, 30)); // 12 and 10 pages
+  EXPECT_EQ(group.source.opened, 2u);
+  EXPECT_TRUE(group.share(1, 0, 29));
+  EXPECT_EQ(group.source.opened, 4u);
+  group.check();
+  // Pages that cannot be used are given back.
+  Error error;
+  uint64_t before = group.pages.used();
+  group.source.opensFail = true;
+  EXPECT_FALSE(group.pages.hold(2, 0, 30, error));
+  EXPECT_EQ(error.code, ExitInternalError);
+  EXPECT_FALSE(group.pages.share(2, 0, 29, error));
+  EXPECT_EQ(group.pages.used(), before);
   group.check();
 }
 

@@ -19,6 +19,8 @@
 //   FAKE_CUDA_CAPTURE      0: nor captured (1)
 //   FAKE_CUDA_TOGETHER     blocks of a multiprocessor that can wait for each
 //                          other (2); 0: no cooperative launches
+//   FAKE_CUDA_TOGETHER_NODES
+//                          0: cooperative launches cannot be captured (1)
 //   FAKE_CUDA_NO_WAIT      a number: this instruction of a persistent kernel
 //   does
 //                          not wait for others
@@ -119,6 +121,34 @@ Result prepare(Work &work, void *function, const unsigned (&sizes)[6],
   return Success;
 }
 
+/// Blocks that can wait for each other.
+uint64_t roomTogether() {
+  return Multiprocessors * setting("FAKE_CUDA_TOGETHER", 2);
+}
+/// The list that a persistent kernel goes through (lib/Target/PTX): how long it
+/// is, and the longest chain of waits.
+void readList(const ptx::Launch &launch) {
+  uint64_t words[5];
+  if (launch.params.size() != sizeof(words))
+    return;
+  std::memcpy(words, launch.params.data(), sizeof(words));
+  auto *list = reinterpret_cast<uint32_t *>(words[0]);
+  auto *waits = reinterpret_cast<const uint32_t *>(words[1]);
+  size_t numWaits = 0, longest = 0;
+  std::vector<size_t> chain(words[4], 1);
+  for (size_t i = 0; i < words[4]; ++i) {
+    uint32_t *one = list + 8 * i;
+    for (uint32_t k = 0; k < one[6]; ++k, ++numWaits)
+      chain[i] = std::max(chain[i], chain[waits[2 * (one[5] + k)]] + 1);
+    longest = std::max(longest, chain[i]);
+    if (setting("FAKE_CUDA_NO_WAIT", ~uint64_t(0)) == i)
+      one[6] = 0;
+  }
+  log("list of " + std::to_string(words[4]) + " instructions, " +
+      std::to_string(numWaits) + " waits, the longest chain " +
+      std::to_string(longest));
+}
+
 void perform(const Work &work) {
   if (work.function) {
     log("host function");
@@ -126,6 +156,8 @@ void perform(const Work &work) {
     return;
   }
   auto &[grid, block, shared, together, params] = work.launch;
+  if (together)
+    readList(work.launch);
   log("launch " + work.kernel->name + " " + std::to_string(grid[0]) + "x" +
       std::to_string(grid[1]) + "x" + std::to_string(grid[2]) + " " +
       std::to_string(block[0]) + "x" + std::to_string(block[1]) + "x" +
@@ -182,29 +214,6 @@ void give(Work work, bool early = false) {
   captured->linked += !captured->nodes.empty();
   captured->early += early;
   captured->nodes.push_back(std::move(work));
-}
-/// The list that a persistent kernel goes through (lib/Target/PTX): how long it
-/// is, and the longest chain of waits.
-void readList(const ptx::Launch &launch) {
-  uint64_t words[5];
-  if (launch.params.size() != sizeof(words))
-    return;
-  std::memcpy(words, launch.params.data(), sizeof(words));
-  auto *list = reinterpret_cast<uint32_t *>(words[0]);
-  auto *waits = reinterpret_cast<const uint32_t *>(words[1]);
-  size_t numWaits = 0, longest = 0;
-  std::vector<size_t> chain(words[4], 1);
-  for (size_t i = 0; i < words[4]; ++i) {
-    uint32_t *one = list + 8 * i;
-    for (uint32_t k = 0; k < one[6]; ++k, ++numWaits)
-      chain[i] = std::max(chain[i], chain[waits[2 * (one[5] + k)]] + 1);
-    longest = std::max(longest, chain[i]);
-    if (setting("FAKE_CUDA_NO_WAIT", ~uint64_t(0)) == i)
-      one[6] = 0;
-  }
-  log("list of " + std::to_string(words[4]) + " instructions, " +
-      std::to_string(numWaits) + " waits, the longest chain " +
-      std::to_string(longest));
 }
 } // namespace
 
@@ -510,18 +519,28 @@ Result cuLaunchKernelEx(const LaunchConfig *config, void *function,
                         void **params, void **extra) {
   if (isFull("launch"))
     return OutOfMemory;
-  for (unsigned i = 0; i < config->numAttributes; ++i)
-    if (config->attributes[i].id != 6 || config->attributes[i].value[0] != 1 ||
-        !static_cast<ptx::Kernel *>(function)->dependent)
+  bool early = false, together = false;
+  for (unsigned i = 0; i < config->numAttributes; ++i) {
+    const LaunchAttribute &one = config->attributes[i];
+    (one.id == 2 ? together : early) = true;
+    if ((one.id != 2 && one.id != 6) || one.value[0] != 1)
       return InvalidValue;
+  }
+  if (early && !static_cast<ptx::Kernel *>(function)->dependent)
+    return InvalidValue;
+  if (together && captured && setting("FAKE_CUDA_TOGETHER_NODES", 1) == 0)
+    return CaptureUnsupported;
+  if (together && (config->sizes[1] != 1 || config->sizes[2] != 1 ||
+                   config->sizes[0] > roomTogether()))
+    return TooManyBlocks;
   // What is not a kernel says nothing to the next one before it is done.
-  bool early = config->numAttributes > 0;
   if (early && captured &&
       (captured->nodes.empty() || captured->nodes.back().function))
     return InvalidValue;
   Work work;
   Result result =
       prepare(work, function, config->sizes, config->shared, params, extra);
+  work.launch.together = together;
   if (result == Success)
     give(std::move(work), early);
   return result;
@@ -548,7 +567,7 @@ Result cuLaunchCooperativeKernel(void *function, unsigned gridX, unsigned gridY,
                                  unsigned gridZ, unsigned blockX,
                                  unsigned blockY, unsigned blockZ,
                                  unsigned shared, void *, void **params) {
-  uint64_t room = Multiprocessors * setting("FAKE_CUDA_TOGETHER", 2);
+  uint64_t room = roomTogether();
   if (room == 0 || captured)
     return room ? CaptureUnsupported : NotSupported;
   if (uint64_t(gridX) * gridY * gridZ > room)
@@ -560,7 +579,6 @@ Result cuLaunchCooperativeKernel(void *function, unsigned gridX, unsigned gridY,
   work.launch.together = true;
   if (result != Success)
     return result;
-  readList(work.launch);
   perform(work);
   return Success;
 }
@@ -629,6 +647,7 @@ Result cuGraphExecKernelNodeSetParams_v2(void *executable, void *node,
     result = InvalidValue;
   if (result != Success)
     return result;
+  work.launch.together = nodes[number - 1].launch.together;
   log("new arguments of node " + std::to_string(number - 1));
   nodes[number - 1] = std::move(work);
   return Success;

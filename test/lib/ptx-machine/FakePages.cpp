@@ -173,13 +173,20 @@ Result cuMemMap(Address address, size_t bytes, size_t offset,
 
 Result cuMemSetAccess(Address address, size_t bytes, const Access *access,
                       size_t count) {
-  auto place = mapped.find(address);
-  if (bytes != pageBytes() || count != 1 || access->location.type != 1 ||
-      access->flags != 3 || place == mapped.end() || place->second.isAccessible)
+  uint64_t page = pageBytes();
+  if (bytes == 0 || bytes % page != 0 || count != 1 ||
+      access->location.type != 1 || access->flags != 3)
     return InvalidValue;
+  for (Address at = address; at < address + bytes; at += page)
+    if (auto place = mapped.find(at);
+        place == mapped.end() || place->second.isAccessible)
+      return InvalidValue;
   mprotect(reinterpret_cast<void *>(address), bytes, PROT_READ | PROT_WRITE);
-  place->second.isAccessible = true;
-  device().memory.add(address, bytes, /*joins=*/true);
+  for (Address at = address; at < address + bytes; at += page) {
+    mapped[at].isAccessible = true;
+    device().memory.add(at, page, /*joins=*/true);
+  }
+  log("access to " + std::to_string(bytes / page) + " pages");
   return Success;
 }
 

@@ -7,7 +7,9 @@ PRODUCT keeps 128 bytes a position in each of two caches, so that a page of 4096
 bytes has 32 positions.
 """
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -65,6 +67,16 @@ def pages(server):
     return server.metric("attune_cache_pages_used")
 
 
+@contextlib.contextmanager
+def logged_server(*options):
+    """A server, and a function that gives the fake driver's log so far."""
+    path = os.path.abspath("driver.log")
+    server = serving.Server(["env", f"FAKE_CUDA_LOG={path}", PRODUCT],
+                            *options)
+    with server:
+        yield server, lambda: open(path).read().splitlines()
+
+
 def growth():
     """Memory follows the positions, over the ends of pages."""
     with serving.Server([PRODUCT], "--slots=4", "--quiet") as server:
@@ -80,11 +92,19 @@ def growth():
 
 
 def beginnings():
-    """Texts that begin alike have the same pages there."""
-    with serving.Server([PRODUCT], "--slots=4", "--quiet") as server:
+    """Texts that begin alike have the same pages there. Nothing but pages
+    takes memory once the server has started."""
+    def allocations(log):
+        return [line for line in log if line.startswith("alloc")]
+
+    with logged_server("--slots=4", "--quiet") as (server, read_log):
+        at_start = allocations(read_log())
+        assert at_start
         prompt = prompt_of(70, 3)
         reply = complete(server, prompt, 3, n=3, temperature=0.9, seed=5)
         assert len(reply["choices"]) == 3
+        # Three pages of keys, or of values, are opened at once.
+        assert "access to 3 pages" in read_log()
         # Two whole pages are shared, and each has a third; of two caches.
         server.wait_for_metric("attune_cache_pages_used", 2 * (2 + 3))
         # What a slot remembers is shared with a text that goes on otherwise.
@@ -93,17 +113,23 @@ def beginnings():
         assert reply["usage"]["prompt_tokens_details"]["cached_tokens"] == 66
         check([(other, 2)], [reply])
         server.wait_for_metric("attune_cache_pages_used", 2 * (2 + 3 + 1))
+        assert allocations(read_log()) == at_start
         assert server.stop() == 0
 
 
 def exhaustion():
-    """Of three texts that memory does not hold at a time, the youngest waits
-    and is computed again. Nothing but time shows it."""
+    """Of three texts that memory does not hold at a time, the youngest waits,
+    and its caches meanwhile in the host's memory. Nothing but time shows it."""
+    requests = [(prompt_of(31, seed), 5) for seed in (6, 7, 8)]
     with serving.Server([PRODUCT], "--slots=3", "--cache-memory=24K",
                         "--quiet") as server:
-        requests = [(prompt_of(28, seed), 9) for seed in (6, 7, 8)]
-        check(requests, at_once(server, requests))
+        replies = at_once(server, requests)
+        check(requests, replies)
         assert server.metric("attune_preemptions_total") > 0
+        # No token of a prompt was computed twice.
+        assert server.metric("attune_prompt_tokens_total") == 3 * 31
+        assert server.metric("attune_preemptions_recomputed_total") == 0
+        assert server.metric("attune_cache_pages_on_host") == 0
         assert server.metric("attune_cache_pages") == 6
         # Three pages of each cache are a text's, whatever its context.
         assert "at most 96 tokens of 256" in server.read_log()
@@ -111,10 +137,36 @@ def exhaustion():
                             status=400)
         assert "96" in error["error"]["message"], error
         # All of it, when others remember something else.
-        requests = [(prompt_of(86, 10), 10)]
-        reply = at_once(server, requests)
-        check(requests, reply)
+        alone = [(prompt_of(86, 10), 10)]
+        check(alone, at_once(server, alone))
         server.wait_for_metric("attune_cache_pages_used", 6)
+        assert server.stop() == 0
+    # Without memory on the host tokens are computed again.
+    with serving.Server([PRODUCT], "--slots=3", "--cache-memory=24K",
+                        "--swap-memory=0", "--quiet") as server:
+        again = at_once(server, requests[:2])
+        assert ([reply["choices"] for reply in again] ==
+                [reply["choices"] for reply in replies[:2]])
+        assert server.metric("attune_preemptions_recomputed_total") > 0
+        assert server.metric("attune_prompt_tokens_total") > 2 * 31
+        assert server.stop() == 0
+
+
+def returns():
+    """A text that gave way shares its beginning again when it comes back."""
+    begin = prompt_of(42, 11)
+    first = (begin + prompt_of(16, 12), 24)
+    second = (begin + prompt_of(16, 13), 8)
+    with serving.Server([PRODUCT], "--slots=2", "--cache-memory=32K",
+                        "--quiet") as server:
+        thread = threading.Thread(target=complete, args=(server, *first))
+        thread.start()
+        server.wait_for_metric("attune_prompt_tokens_total", 58)
+        reply = complete(server, *second)
+        thread.join()
+        assert server.metric("attune_preemptions_total") == 1
+        assert server.metric("attune_prompt_tokens_total") == 58 + 16
+        check([second], [reply])
         assert server.stop() == 0
 
 
