@@ -129,7 +129,7 @@ def exhaustion():
         # No token of a prompt was computed twice.
         assert server.metric("attune_prompt_tokens_total") == 3 * 31
         assert server.metric("attune_preemptions_recomputed_total") == 0
-        assert server.metric("attune_cache_pages_on_host") == 0
+        server.wait_for_metric("attune_cache_pages_on_host", 0)
         assert server.metric("attune_cache_pages") == 6
         # Three pages of each cache are a text's, whatever its context.
         assert "at most 96 tokens of 256" in server.read_log()
@@ -162,11 +162,22 @@ def returns():
         thread = threading.Thread(target=complete, args=(server, *first))
         thread.start()
         server.wait_for_metric("attune_prompt_tokens_total", 58)
-        reply = complete(server, *second)
-        thread.join()
+        reply = []
+        other = threading.Thread(
+            target=lambda: reply.append(complete(server, *second)))
+        other.start()
+        on_host = 0
+        while thread.is_alive():
+            on_host = max(on_host,
+                          server.metric("attune_cache_pages_on_host"))
+            thread.join(0.01)
+        other.join()
+        # 64 positions take four pages, and logits more than one.
+        assert on_host == 6
+        server.wait_for_metric("attune_cache_pages_on_host", 0)
         assert server.metric("attune_preemptions_total") == 1
         assert server.metric("attune_prompt_tokens_total") == 58 + 16
-        check([second], [reply])
+        check([second], reply)
         assert server.stop() == 0
 
 
