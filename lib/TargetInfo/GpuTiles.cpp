@@ -109,7 +109,7 @@ int64_t GroupProduct::stagesOfGroup() const {
 /// bits: they are widened, and sums of groups meet their scales.
 static int64_t instructionsOf(const WarpgroupTile &tile,
                               const GroupProduct &product) {
-  int64_t widen = product.weightBits == 4 ? 176 : 223;
+  int64_t widen = product.weightBits == 4 ? 176 : 143;
   int64_t end = tile.rows / 2 + 10;
   if (product.zeros) {
     widen += 94;

@@ -8,11 +8,14 @@
 // Multiprocessors convert few integers at a time. But 2^23 + n has the bits of
 // n as its lowest ones, so that an `or` and a subtraction, which is exact,
 // convert it, too. The same goes for 128 + n in bf16, if n is below 128, and
-// for 1024 + n in f16, both numbers of a register at a time.
+// for 1024 + n in f16, both numbers of a register at a time. `prmt` puts bytes
+// where they are needed, with other bits beside them.
 
 #include "QuantizedNumbers.h"
 
 #include "attune/Conversion/PowerScales.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 
@@ -112,42 +115,69 @@ Value QuantizedNumbers::toPair(BlockBuilder &b, Value word, Computed column,
     return of.make<arith::ShLIOp>(x, of.constant(by));
   };
   // Codes of neighbours are in bytes side by side; one goes to each half.
-  Value shift = shiftOf(column % columnsOfWord());
+  column = column % columnsOfWord();
+  // The bits of 1024 and of 128.
+  uint32_t base = half ? 0x6400 : 0x4300;
+  if (bits == 8) {
+    // Bytes `column` and `column` + 1 of the word in the upper bytes of the
+    // halves, or in the lower ones, and beside them those of `others`.
+    auto spread = [&](bool upper, uint32_t others) {
+      uint32_t first = upper ? 0x1404 : 0x4140, step = upper ? 0x1010 : 0x0101;
+      Value which = arith::IndexCastOp::create(b.b, b.loc, b.b.getI32Type(),
+                                               column * step + first);
+      return LLVM::CallIntrinsicOp::create(
+                 b.b, b.loc, b.b.getI32Type(),
+                 b.b.getStringAttr("llvm.nvvm.prmt"),
+                 ValueRange{word, of.constant(others), which})
+          .getResult(0);
+    };
+    if (floats) {
+      // Where the type has exponent and fraction: its exponent counts from
+      // another number, which a factor mends.
+      uint32_t shift = half ? 1 : 4, fraction = half ? 10 : 7;
+      Value code = spread(/*upper=*/true, 0);
+      Value size = of.make<arith::ShRUIOp>(code, of.constant(shift));
+      Value number = of.make<arith::OrIOp>(masked(size, 0x7f00 >> shift),
+                                           masked(code, 0x8000));
+      uint32_t bias = half ? 15 : 127;
+      uint32_t factor = (bias - 7 + bias) << fraction;
+      return of.make<arith::MulFOp>(of.floats(number),
+                                    of.floats(of.both(factor)));
+    }
+    uint32_t middle = zeros ? 0 : 128;
+    Value code = spread(/*upper=*/false, (base >> 8) * 0x01010101);
+    if (half)
+      return of.make<arith::SubFOp>(of.floats(code),
+                                    of.floats(of.both(base + middle)));
+    // In bf16 the upper bit says whether 256 or 128 is subtracted, which makes
+    // n - 128 of n.
+    Value size = masked(code, 0xff7f);
+    Value less = of.make<arith::XOrIOp>(masked(code, 0xff80), of.both(0x0080));
+    Value number = of.make<arith::SubFOp>(of.floats(size), of.floats(less));
+    return zeros ? of.make<arith::AddFOp>(number, of.floats(of.both(base)))
+                 : number;
+  }
   word = of.make<arith::ShRUIOp>(
-      word, arith::IndexCastOp::create(b.b, b.loc, b.b.getI32Type(), shift));
-  uint32_t mask = (1u << bits) - 1;
+      word, arith::IndexCastOp::create(b.b, b.loc, b.b.getI32Type(),
+                                       shiftOf(column)));
   Value code = of.make<arith::OrIOp>(
-      of.make<arith::AndIOp>(word, of.constant(mask)),
-      of.make<arith::AndIOp>(shifted(word, 8), of.constant(mask << 16)));
+      of.make<arith::AndIOp>(word, of.constant(15)),
+      of.make<arith::AndIOp>(shifted(word, 8), of.constant(15 << 16)));
   if (floats) {
-    // Where the type has exponent and fraction: its exponent counts from
-    // another number, which a factor mends. Those of 4 bits are doubled, too.
-    uint32_t fraction = half ? 10 : 7, ownFraction = bits == 8 ? 3 : 1;
-    uint32_t sign = 1u << (bits - 1);
-    Value size = shifted(masked(code, sign - 1), fraction - ownFraction);
-    Value number =
-        of.make<arith::OrIOp>(size, shifted(masked(code, sign), 16 - bits));
-    uint32_t bias = half ? 15 : 127, ownBias = bits == 8 ? 7 : 0;
-    uint32_t factor = (bias - ownBias + bias) << fraction;
+    // The same; a doubled exponent that counts from 0.
+    uint32_t fraction = half ? 10 : 7;
+    Value number = of.make<arith::OrIOp>(shifted(masked(code, 7), fraction - 1),
+                                         shifted(masked(code, 8), 12));
+    uint32_t bias = half ? 15 : 127;
+    uint32_t factor = (bias + bias) << fraction;
     return of.make<arith::MulFOp>(of.floats(number),
                                   of.floats(of.both(factor)));
   }
-  // The bits of 1024 and of 128.
-  uint32_t base = half ? 0x6400 : 0x4300;
-  if (half || bits == 4) {
-    // Minus 1024 or 128, and what is in the middle.
-    uint32_t middle = zeros ? 0 : 1u << (bits - 1);
-    return of.make<arith::SubFOp>(
-        of.floats(of.make<arith::OrIOp>(code, of.both(base))),
-        of.floats(of.both(base + middle)));
-  }
-  // Of bytes in bf16 the upper bit says whether 256 or 128 is subtracted, which
-  // makes n - 128 of n.
-  Value size = of.make<arith::OrIOp>(masked(code, 127), of.both(base));
-  Value less = of.make<arith::XOrIOp>(masked(code, 128), of.both(base + 128));
-  Value number = of.make<arith::SubFOp>(of.floats(size), of.floats(less));
-  return zeros ? of.make<arith::AddFOp>(number, of.floats(of.both(base)))
-               : number;
+  // Minus 1024 or 128, and what is in the middle.
+  uint32_t middle = zeros ? 0 : 8;
+  return of.make<arith::SubFOp>(
+      of.floats(of.make<arith::OrIOp>(code, of.both(base))),
+      of.floats(of.both(base + middle)));
 }
 
 Value QuantizedNumbers::loadScales(BlockBuilder &b, Value scales, ValueRange at,

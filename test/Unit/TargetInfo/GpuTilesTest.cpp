@@ -235,10 +235,12 @@ TEST(GroupPlans, CostByHand) {
   // What comes from memory takes its time, however many blocks there are.
   EXPECT_EQ(costOfGroups({256}, 64, {1 << 20, 1 << 13}, 132) / 1000,
             (int64_t(2) << 33) / (20 * 132) / 1000);
-  // Numbers in few bits are bound by instructions: of 8 bits 223, and of 64 and
-  // 10 a half.
+  // Numbers of 8 bits are, too. Fewer are bound by instructions: 176, and 64
+  // and 10 for each group.
   EXPECT_EQ(costOfGroups({128}, 128, {2048, 2048, 8, 128}, 132),
-            1500 + 32 * 2 * (223 + 74 / 2) + 1024);
+            1500 + 32 * 512 + 1024);
+  EXPECT_EQ(costOfGroups({128}, 128, {2048, 2048, 4, 32}, 132),
+            1500 + 32 * 2 * (176 + 2 * 74) + 1024);
   EXPECT_EQ(costOfGroups({128, 1, 32}, 32, {2048, 2048, 4, 128}, 132),
             1500 + 32 * 2 * (176 + 26 / 2) + 256);
 }
