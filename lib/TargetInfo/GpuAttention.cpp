@@ -60,15 +60,26 @@ uint64_t WarpgroupAttentionTile::valueDescriptor() const {
 }
 
 std::optional<WarpgroupAttentionTile>
-chooseWarpgroupAttention(int64_t width, int64_t valueWidth, bool readsScores) {
-  int64_t held = WarpgroupAttentionTile::registersToHold(readsScores);
+chooseWarpgroupAttention(int64_t width, int64_t valueWidth, bool readsScores,
+                         bool scaled) {
   if (width % 8 != 0 || valueWidth % 8 != 0 || valueWidth > 256)
     return std::nullopt;
-  for (int64_t keys : {128, 64}) {
-    WarpgroupAttentionTile tile = {width, valueWidth, keys};
-    if (tile.heldRegisters() <= held &&
-        tile.sharedBytes() <= kSharedBytesOfWarpgroups)
-      return tile;
+  auto fits = [&](const WarpgroupAttentionTile &tile) {
+    return tile.heldRegisters() <= tile.registersToHold(readsScores) &&
+           tile.sharedBytes() <= kSharedBytesOfWarpgroups;
+  };
+  for (int64_t keys : {128, 64, 32}) {
+    // With so few, only wide heads in bytes are left.
+    if (keys == 32 && !scaled)
+      break;
+    WarpgroupAttentionTile tile = {width, valueWidth, keys, scaled};
+    if (!fits(tile))
+      continue;
+    // Making numbers of bytes takes now more, now less than the products.
+    // Stages are counted by a power of two, whose remainders are cheap.
+    WarpgroupAttentionTile more = tile;
+    more.stages *= 2;
+    return scaled && fits(more) ? more : tile;
   }
   return std::nullopt;
 }

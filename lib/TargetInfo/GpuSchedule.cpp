@@ -116,7 +116,7 @@ static std::string refusalOf(const WarpgroupAttentionTile &tile,
     return "'attune.key_block' must be a multiple of 16 and at most 256 here, "
            "got " +
            std::to_string(tile.keys);
-  int64_t most = WarpgroupAttentionTile::registersToHold(readsScores);
+  int64_t most = tile.registersToHold(readsScores);
   if (tile.heldRegisters() > most) {
     int64_t keys = (most - tile.valueWidth / 2) * 4 / 3 / 16 * 16;
     return "'attune.key_block' may be at most " + std::to_string(keys) +
@@ -171,7 +171,7 @@ scheduleAttention(const AttentionNumbers &numbers,
   AttentionTiles tiles = {*usual, std::nullopt};
   if (shape.warpgroups && !shape.blockRows)
     tiles.groups = chooseWarpgroupAttention(shape.width, shape.valueWidth,
-                                            shape.readsScores);
+                                            shape.readsScores, shape.scaled);
   if (!numbers.any())
     return tiles;
   if (tiles.groups && (!numbers.rows || numbers.rows == tiles.groups->rows())) {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attune/AttuneCachedRows.h"
 #include "Attune/AttuneDialect.h"
 #include "Attune/AttuneMeshOps.h"
 #include "attune/Transforms/Passes.h"
@@ -93,7 +94,7 @@ struct NarrowActivations final
   }
 
   /// Attention between layers of 16 bits multiplies them, too: all of it or
-  /// none.
+  /// none. Tensor cores widen caches in bytes to the queries' type.
   FloatType factorsOf(AttentionOp op) {
     constexpr int64_t kWidth = 16; // what the kernels of CPUs take
     int64_t width = op.getQuery().getType().getDimSize(3);
@@ -101,6 +102,8 @@ struct NarrowActivations final
       return {};
     FloatType type;
     for (Value heads : {op.getQuery(), op.getKey(), op.getValue()}) {
+      if (tensorCores && isInBytes(getElementTypeOrSelf(heads)))
+        continue;
       FloatType here = madeAs(heads);
       if (!here || (type && type != here))
         return {};

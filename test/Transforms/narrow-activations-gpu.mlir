@@ -143,3 +143,28 @@ func.func @numbers(%x: tensor<?x?x64xf32>) -> tensor<?x?x128xf32> {
   %y = attune.quantized_linear %n, %w scales %s : (tensor<?x?x64xf32>), (tensor<128x64xi4>, tensor<128x2xf16>) -> tensor<?x?x128xf32>
   return %y : tensor<?x?x128xf32>
 }
+
+// -----
+
+attune.weight @wq : tensor<24x64xbf16> from [#attune.source<"wq">]
+attune.weight @wo : tensor<64x24xbf16> from [#attune.source<"wo">]
+
+// Caches in bytes become what the queries are on their way to tensor cores;
+// kernels of CPUs multiply them by queries of f32.
+// CHECK-LABEL: @cached_in_bytes(
+// CHECK:         attune.linear {{.+}} -> tensor<?x?x24xbf16>
+// CHECK:         %[[Q:.+]] = attune.split_heads {{.+}} -> tensor<?x2x?x12xbf16>
+// CHECK:         attune.attention %[[Q]], {{.+}} : tensor<?x2x?x12xbf16>, tensor<?x1x?x16xi8>, tensor<?x1x?x16xi8> -> tensor<?x2x?x12xbf16>
+// CPU-LABEL:   @cached_in_bytes(
+// CPU:           attune.attention {{.+}} : tensor<?x2x?x12xf32>, tensor<?x1x?x16xi8>, tensor<?x1x?x16xi8> ->
+func.func @cached_in_bytes(%x: tensor<?x?x64xf32>, %k: tensor<?x1x?x16xi8>, %v: tensor<?x1x?x16xi8>) -> tensor<?x?x64xf32> {
+  %n = attune.rms_norm %x eps 1.0e-5 : tensor<?x?x64xf32>
+  %w = attune.weight_get @wq : tensor<24x64xbf16>
+  %h = attune.linear %n, %w : tensor<?x?x64xf32>, tensor<24x64xbf16> -> tensor<?x?x24xf32>
+  %q = attune.split_heads %h : tensor<?x?x24xf32> -> tensor<?x2x?x12xf32>
+  %y = attune.attention %q, %k, %v scale 0.25 : tensor<?x2x?x12xf32>, tensor<?x1x?x16xi8>, tensor<?x1x?x16xi8> -> tensor<?x2x?x12xf32>
+  %m = attune.merge_heads %y : tensor<?x2x?x12xf32> -> tensor<?x?x24xf32>
+  %o = attune.weight_get @wo : tensor<64x24xbf16>
+  %r = attune.linear %m, %o residual %x : tensor<?x?x64xf32> : tensor<?x?x24xf32>, tensor<64x24xbf16> -> tensor<?x?x64xf32>
+  return %r : tensor<?x?x64xf32>
+}

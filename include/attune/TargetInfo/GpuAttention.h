@@ -102,12 +102,16 @@ chooseTileOfBlocks(int64_t elementBytes, int64_t width, int64_t valueWidth,
 struct WarpgroupAttentionTile {
   int64_t width, valueWidth;
   int64_t keys; ///< of one step
+  /// Keys and values are bytes with a scale (f32) for each row: the warpgroup
+  /// that copies makes elements of numbers, and scales lie beside the stages.
+  bool scaled = false;
   int64_t stages = 2, consumers = 2;
 
   static constexpr int64_t kBoxChannels = 64, kBoxRowBytes = 128;
   /// Registers of a thread that copies and of one that multiplies; in all they
-  /// are those of three warpgroups of 168.
-  static constexpr uint32_t kFewRegisters = 24, kManyRegisters = 240;
+  /// are those of three warpgroups of 168. Who widens bytes needs more.
+  uint32_t fewRegisters() const { return scaled ? 56 : 24; }
+  uint32_t manyRegisters() const { return scaled ? 224 : 240; }
 
   int64_t rows() const { return 64 * consumers; }
   int64_t threads() const { return 128 * (1 + consumers); }
@@ -117,8 +121,15 @@ struct WarpgroupAttentionTile {
   int64_t queryBytes() const { return boxes(width) * rows() * kBoxRowBytes; }
   int64_t keyBytes() const { return boxes(width) * keys * kBoxRowBytes; }
   int64_t valueBytes() const { return boxes(valueWidth) * keys * kBoxRowBytes; }
+  /// Scales of a step's keys and values. They come with the keys and are read
+  /// until the probabilities are there, when keys may have been given back:
+  /// more steps have room than there are stages.
+  int64_t scaleBytes() const { return scaled ? 2 * 4 * keys : 0; }
+  int64_t scaleSteps() const { return 2 * stages; }
   /// Bytes of a stage of both rings, with their barriers.
-  int64_t stageBytes() const { return keyBytes() + valueBytes() + 2 * 16; }
+  int64_t stageBytes() const {
+    return keyBytes() + valueBytes() + 2 * scaleBytes() + 2 * 16;
+  }
   /// Everything, wherever it starts.
   int64_t sharedBytes() const {
     return queryBytes() + stages * stageBytes() + kTileAlignment;
@@ -128,8 +139,10 @@ struct WarpgroupAttentionTile {
   int64_t heldRegisters() const { return valueWidth / 2 + keys / 2 + keys / 4; }
   /// Registers there are for these; addresses, maxima and temporaries take the
   /// rest.
-  static constexpr int64_t registersToHold(bool readsScores) {
-    return readsScores ? 120 : 176;
+  int64_t registersToHold(bool readsScores) const {
+    if (readsScores)
+      return scaled ? 112 : 120;
+    return scaled ? 160 : 176;
   }
 
   // Matrix descriptors of wgmma without their addresses, and how many bytes
@@ -152,7 +165,8 @@ struct WarpgroupAttentionTile {
 /// combined with a mask or bias from memory, whose addresses take registers
 /// too.
 std::optional<WarpgroupAttentionTile>
-chooseWarpgroupAttention(int64_t width, int64_t valueWidth, bool readsScores);
+chooseWarpgroupAttention(int64_t width, int64_t valueWidth, bool readsScores,
+                         bool scaled = false);
 
 /// From this many rows and keys on a block of warpgroups pays; fewer leave half
 /// of it idle.

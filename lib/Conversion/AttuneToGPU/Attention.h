@@ -104,6 +104,9 @@ struct AttentionPlace {
   /// Whether a row of the warp does not see some of the tile's keys from
   /// `first` on.
   mlir::Value onEdge(BlockBuilder &b, mlir::Value first) const;
+  /// The last key that may be read: behind a shorter sequence there may be no
+  /// memory.
+  mlir::Value lastKey(BlockBuilder &b) const;
   /// Row `number` of a head of keys: which head, and which query.
   mlir::Value headOf(BlockBuilder &b, mlir::Value number) const;
   mlir::Value queryOf(BlockBuilder &b, mlir::Value number) const;
@@ -179,6 +182,13 @@ private:
   std::array<AttentionRow, 2> rows;
   std::array<mlir::Value, 2> columns; ///< of eight, those of this lane
 };
+
+/// Scores or weights times the scales of their keys: `scalesOf` gives those of
+/// the lane's two columns of eight keys.
+void multiplyByScales(
+    BlockBuilder &b, Scores &scores,
+    llvm::function_ref<std::array<mlir::Value, 2>(BlockBuilder &, int64_t tile)>
+        scalesOf);
 
 /// Combines a number of the four lanes that share a row; all get the result.
 mlir::Value amongLanes(

@@ -12,6 +12,13 @@
 
 namespace attune {
 
+/// What scales of values are multiplied by, a power of two: such that weights
+/// times these are about as large as values, which f16 has room for. Sums are
+/// as many times too large.
+double unitOfValues(AttentionIntoOp op);
+/// A pair of sums as they should be.
+mlir::Value inUnits(BlockBuilder &b, AttentionIntoOp op, mlir::Value sums);
+
 /// The chunks of a stage's rows that a thread copies.
 class StageChunks {
 public:
@@ -40,7 +47,7 @@ class ByteRows {
 public:
   ByteRows(BlockBuilder &b, const AttentionTile &tile, mlir::Value rows,
            mlir::Value thread, BlockLaunch &launch, mlir::Value shared,
-           int64_t tileWidth);
+           int64_t tileWidth, double unitOfScales = 1);
 
   /// What a thread has loaded.
   struct Loaded {
@@ -65,7 +72,48 @@ private:
   int64_t width;     ///< numbers of a row
   int64_t tileWidth; ///< and those that a block takes
   int64_t unit;      ///< of one load
+  double unitOfScales;
   StageChunks chunks;
+};
+
+/// The same for the tile of warpgroups: one of these loads words of a box of 64
+/// channels, of which it makes pairs of 16 bits where wgmma reads them.
+class ByteBoxes {
+public:
+  /// Elements are of `type`; `member` is the thread's number in its group.
+  ByteBoxes(BlockBuilder &b, const WarpgroupAttentionTile &tile,
+            mlir::Value rows, mlir::Type type, mlir::Value member);
+
+  /// How many pieces there are of a stage: all or some rows of a box.
+  int64_t pieces() const;
+  /// What a thread loads of a piece of keys from `first` on. No key behind the
+  /// last is read.
+  mlir::SmallVector<mlir::Value> load(BlockBuilder &b,
+                                      const AttentionPlace &place,
+                                      mlir::Value first, int64_t piece) const;
+  /// Stores that in the stage at this address.
+  void store(BlockBuilder &b, mlir::Value stage, int64_t piece,
+             mlir::ArrayRef<mlir::Value> words) const;
+
+  /// The key of a step whose scales a thread loads. Threads that have none do
+  /// as the last one does.
+  mlir::Value keyOfScale(BlockBuilder &b) const;
+  /// Its scale times `unit`, or 0 if no query sees it.
+  mlir::Value loadScale(BlockBuilder &b, const AttentionPlace &place,
+                        mlir::Value first, double unit) const;
+
+private:
+  /// Which chunks of 16 bytes a thread has of a piece: one of `chunks` side by
+  /// side, of every `step`th row from `first` to `end`.
+  struct Share {
+    int64_t box, chunks, step, first, end;
+  };
+  mlir::SmallVector<Share> shares() const;
+
+  const WarpgroupAttentionTile tile;
+  mlir::Value rows, member;
+  bool half, floats;
+  int64_t width;
 };
 
 } // namespace attune

@@ -76,7 +76,7 @@ public:
       byteKeys.emplace(b, tile, op.getKey(), thread, launch, sharedKeys,
                        tile.width);
       byteValues.emplace(b, tile, op.getValue(), thread, launch, sharedValues,
-                         tile.valueWidth);
+                         tile.valueWidth, unitOfValues(op));
     }
     enterTile(launch.block, tiles);
 
@@ -168,14 +168,6 @@ private:
   // Copies
   //===--------------------------------------------------------------------===//
 
-  /// The last key that may be read: behind a shorter sequence there may be no
-  /// memory.
-  Value lastKey(BlockBuilder &b) {
-    if (!op.getLengths())
-      return b.sub(sizes.keys, b.index(1));
-    return b.max(b.sub(place.end, b.index(1)), b.index(0));
-  }
-
   /// What a thread has loaded of a step's bytes.
   struct Step {
     ByteRows::Loaded keys, values;
@@ -183,7 +175,7 @@ private:
   /// Step `i`; behind the last one the last key, which no step takes.
   Step loadStep(BlockBuilder &b, Value i) {
     Value first = b.add(place.begin, b.mul(i, tile.keys));
-    Value last = lastKey(b);
+    Value last = place.lastKey(b);
     return {byteKeys->load(b, place, b.index(0), first, place.end, last),
             byteValues->load(b, place, firstChannel, first, place.end, last)};
   }
@@ -213,7 +205,7 @@ private:
         std::min<int64_t>(chunk, alignmentOfRows(from) / tile.elementBytes);
     StageChunks chunks(b, tile, thread, width);
     Value start = b.mul(stage, tile.stageOf(width));
-    Value last = lastKey(b);
+    Value last = place.lastKey(b);
     for (int64_t i = 0; i < chunks.count(); ++i)
       chunks.when(b, i, [&](BlockBuilder &b) {
         StageChunks::Chunk copied = chunks.at(b, i);
@@ -535,7 +527,7 @@ private:
           four[half][i] = at(b, product, half, i);
     columns = columnsOfLane(b);
     if (tile.scaled)
-      multiplyByScales(b, *byteKeys, stage, scores);
+      scaleBy(b, *byteKeys, stage, scores);
     AttentionScores between(op, sizes, place.batch, place.rows, columns);
     between.adjust(b, first, scores);
     between.hide(b, place.onEdge(b, first), first, scores);
@@ -557,7 +549,7 @@ private:
       sum = vector::FromElementsOp::create(b.b, b.loc, sum.getType(), scaled);
     }
     if (tile.scaled)
-      multiplyByScales(b, *byteValues, stage, scores);
+      scaleBy(b, *byteValues, stage, scores);
     if (wide)
       multiplyWideValues(b, stage, scores, sums);
     else
@@ -566,16 +558,15 @@ private:
   }
 
   /// Scores or weights times the scales of their keys.
-  void multiplyByScales(BlockBuilder &b, const ByteRows &rows, Value stage,
-                        Scores &scores) {
-    for (int64_t tile = 0; tile < keyTiles(); ++tile)
-      for (int64_t i = 0; i < 2; ++i) {
-        Value scale = rows.scaleOf(
-            b, stage, b.add(columns[size_t(i)], b.index(8 * tile)));
-        for (auto &half : scores[size_t(tile)])
-          half[size_t(i)] =
-              arith::MulFOp::create(b.b, b.loc, half[size_t(i)], scale);
-      }
+  void scaleBy(BlockBuilder &b, const ByteRows &rows, Value stage,
+               Scores &scores) {
+    multiplyByScales(
+        b, scores, [&](BlockBuilder &b, int64_t tile) -> std::array<Value, 2> {
+          auto scale = [&](Value column) {
+            return rows.scaleOf(b, stage, b.add(column, b.index(8 * tile)));
+          };
+          return {scale(columns[0]), scale(columns[1])};
+        });
   }
 
   /// The columns, of eight keys, whose scores the lane has.
@@ -602,8 +593,9 @@ private:
         part};
     storeResult(b, op, sizes, place, result,
                 [&](BlockBuilder &b, int64_t n, int64_t half) {
-                  return pairOf(b, {at(b, states[n], half, 0),
-                                    at(b, states[n], half, 1)});
+                  return inUnits(b, op,
+                                 pairOf(b, {at(b, states[n], half, 0),
+                                            at(b, states[n], half, 1)}));
                 });
   }
 

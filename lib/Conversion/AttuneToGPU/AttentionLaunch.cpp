@@ -32,10 +32,14 @@ AttentionSizes::AttentionSizes(BlockBuilder &b, AttentionIntoOp op) {
   rows = b.mul(queries, group);
 }
 
-/// Warpgroups take products of one type and rows at multiples of 16 bytes.
+/// Warpgroups take products of one type and rows at multiples of 16 bytes, or
+/// of four where these are in bytes.
 static AttentionShape shapeOf(AttentionIntoOp op, const AttentionSizes &sizes,
                               bool warpgroups) {
-  auto fits = [&](Value heads) { return alignmentOfRows(heads) % 16 == 0; };
+  auto fits = [&](Value heads) {
+    int64_t unit = isInBytes(elementOf(heads)) ? kRowScaleBytes : 16;
+    return alignmentOfRows(heads) % unit == 0;
+  };
   AttentionShape shape = {bytesOf(op.getQuery()), sizes.width, sizes.valueWidth,
                           sizes.group};
   if (auto blocks = op.getBlockSizes()) {
@@ -43,7 +47,7 @@ static AttentionShape shapeOf(AttentionIntoOp op, const AttentionSizes &sizes,
     shape.blockKeys = (*blocks)[1];
   }
   shape.scaled = isInBytes(elementOf(op.getKey()));
-  shape.warpgroups = warpgroups && shape.elementBytes == 2 && !shape.scaled &&
+  shape.warpgroups = warpgroups && shape.elementBytes == 2 &&
                      elementOf(op.getDest()) == elementOf(op.getQuery()) &&
                      fits(op.getQuery()) && fits(op.getKey()) &&
                      fits(op.getValue());

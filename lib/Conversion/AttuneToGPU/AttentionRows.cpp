@@ -80,6 +80,12 @@ Value AttentionPlace::onEdge(BlockBuilder &b, Value first) const {
   return arith::OrIOp::create(b.b, b.loc, edge, b.less(first, latestBegin));
 }
 
+Value AttentionPlace::lastKey(BlockBuilder &b) const {
+  if (!modifiers.lengths)
+    return b.sub(sizes->keys, b.index(1));
+  return b.max(b.sub(end, b.index(1)), b.index(0));
+}
+
 Value AttentionPlace::queryOf(BlockBuilder &b, Value number) const {
   return b.div(number, sizes->group);
 }

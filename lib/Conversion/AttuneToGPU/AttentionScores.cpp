@@ -207,6 +207,18 @@ void AttentionScores::hide(BlockBuilder &b, Value edge, Value first,
         score = *next++;
 }
 
+void multiplyByScales(
+    BlockBuilder &b, Scores &scores,
+    llvm::function_ref<std::array<Value, 2>(BlockBuilder &, int64_t)>
+        scalesOf) {
+  for (auto [tile, four] : llvm::enumerate(scores)) {
+    std::array<Value, 2> scales = scalesOf(b, int64_t(tile));
+    for (auto &half : four)
+      for (int64_t i = 0; i < 2; ++i)
+        half[i] = times(b, half[i], scales[i]);
+  }
+}
+
 /// Combines numbers in four chains, so that none has to wait for the last.
 static Value
 combineAll(BlockBuilder &b, ArrayRef<Value> numbers,

@@ -21,8 +21,14 @@
 // The copy fills with zeros whatever lies outside a head's keys. Channels past
 // the width are zeros too, and the products skip those past the next multiple
 // of 16.
+//
+// Keys and values in bytes are no copies: all threads of the first warpgroup
+// load them and make numbers of the queries' type of them, which lie in the
+// same stages. Scales stay apart, f32: scores are multiplied by those of their
+// keys, and probabilities by those of their values.
 
 #include "Attention.h"
+#include "AttentionBytes.h"
 #include "Warpgroups.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -45,8 +51,11 @@ public:
 
   void emit() {
     OpBuilder::InsertionGuard guard(b.b);
-    Value keyMap = mapOf(op.getKey(), sizes.width);
-    Value valueMap = mapOf(op.getValue(), sizes.valueWidth);
+    Value keyMap, valueMap;
+    if (!tile.scaled) {
+      keyMap = mapOf(op.getKey(), sizes.width);
+      valueMap = mapOf(op.getValue(), sizes.valueWidth);
+    }
     Value tiles = b.ceilDiv(sizes.rows, tile.rows());
     Value heads = b.mul(sizes.batches, b.index(sizes.kvHeads));
     BlockLaunch launch(b, b.mul(heads, tiles), tile.threads(),
@@ -68,21 +77,26 @@ public:
     for (StageRing *ring : {&keyRing, &valueRing})
       *ring =
           StageRing(take(tile.stages * StageRing::kBytesOfStage), tile.stages);
+    sharedScales = take(tile.scaleSteps() * tile.scaleBytes());
 
     b.when(b.less(thread, b.index(1)), [&](BlockBuilder &b) {
       for (StageRing *ring : {&keyRing, &valueRing})
-        ring->init(b, i32(b, 1), i32(b, tile.rows() / kWarpRows));
+        ring->init(b, i32(b, tile.scaled ? kGroup : 1),
+                   i32(b, tile.rows() / kWarpRows));
       NVVM::FenceMbarrierInitOp::create(b.b, b.loc);
     });
     b.barrier();
-    auto role = scf::IfOp::create(b.b, b.loc, b.less(thread, b.index(128)),
+    auto role = scf::IfOp::create(b.b, b.loc, b.less(thread, b.index(kGroup)),
                                   /*withElseRegion=*/true);
     b.b.setInsertionPointToStart(role.thenBlock());
-    setRegisters(b, WarpgroupAttentionTile::kFewRegisters, /*more=*/false);
-    b.when(b.less(thread, b.index(1)),
-           [&](BlockBuilder &b) { copy(b, keyMap, valueMap); });
+    setRegisters(b, tile.fewRegisters(), /*more=*/false);
+    if (tile.scaled)
+      widen(b);
+    else
+      b.when(b.less(thread, b.index(1)),
+             [&](BlockBuilder &b) { copy(b, keyMap, valueMap); });
     b.b.setInsertionPointToStart(role.elseBlock());
-    setRegisters(b, WarpgroupAttentionTile::kManyRegisters, /*more=*/true);
+    setRegisters(b, tile.manyRegisters(), /*more=*/true);
     multiply();
   }
 
@@ -129,7 +143,7 @@ private:
                  Value shared, int64_t bytes) {
     Value to = b.add(shared, b.mul(ring.awaitEmpty(b, step), bytes));
     Value barrier = ring.expect(b, step, bytes);
-    Value key = b.add(place.begin, b.mul(step, tile.keys));
+    Value key = firstKey(b, step);
     int64_t box = tile.keys * WarpgroupAttentionTile::kBoxRowBytes;
     for (int64_t i = 0; i < bytes / box; ++i)
       copyBox(b, b.add(to, b.index(i * box)), map,
@@ -138,26 +152,155 @@ private:
               barrier);
   }
 
+  //===--------------------------------------------------------------------===//
+  // Bytes
+  //===--------------------------------------------------------------------===//
+
+  using Words = SmallVector<Value>;
+  /// What a thread loads at once and widens at once: rows of a box of a step's
+  /// keys or values.
+  struct Piece {
+    const ByteBoxes *rows;
+    StageRing *ring;
+    Value shared;
+    int64_t stageBytes;
+    Value step;
+    int64_t number, count; ///< of those of the stage
+
+    bool isFirst() const { return number == 0; }
+    bool isLast() const { return number + 1 == count; }
+  };
+  using Pieces = SmallVector<Piece>;
+
+  /// Fills stages with keys and values in bytes. Words of the next pieces are
+  /// on their way while those of one are widened. Keys are one step ahead: a
+  /// stage of theirs is empty as soon as there are scores, one of values only
+  /// when the next step ends.
+  void widen(BlockBuilder &b) {
+    ByteBoxes keys(b, tile, op.getKey(), type, thread),
+        values(b, tile, op.getValue(), type, thread);
+    auto add = [&](Pieces &pieces, bool areKeys, Value step) {
+      const ByteBoxes &rows = areKeys ? keys : values;
+      int64_t count = rows.pieces();
+      for (int64_t i = 0; i < count; ++i)
+        pieces.push_back({&rows, areKeys ? &keyRing : &valueRing,
+                          areKeys ? sharedKeys : sharedValues,
+                          areKeys ? tile.keyBytes() : tile.valueBytes(), step,
+                          i, count});
+    };
+    // Scales of values come with the keys.
+    auto load = [&](BlockBuilder &b, const Piece &piece) {
+      Value first = firstKey(b, piece.step);
+      Words words = piece.rows->load(b, place, first, piece.number);
+      if (piece.rows == &keys && piece.isFirst())
+        words.append({keys.loadScale(b, place, first, 1),
+                      values.loadScale(b, place, first, unitOfValues(op))});
+      return words;
+    };
+    auto store = [&](BlockBuilder &b, const Piece &piece, Words words) {
+      if (piece.isFirst())
+        piece.ring->awaitEmpty(b, piece.step);
+      if (piece.rows == &keys && piece.isFirst())
+        for (int64_t i : {1, 0}) {
+          Value at =
+              b.add(scalesOf(b, piece.step, i), b.mul(keys.keyOfScale(b), 4));
+          LLVM::StoreOp::create(b.b, b.loc, words.pop_back_val(),
+                                pointerTo(b, at, NVVM::NVVMMemorySpace::Shared),
+                                4);
+        }
+      piece.rows->store(
+          b,
+          stageAt(b, *piece.ring, piece.step, piece.shared, piece.stageBytes),
+          piece.number, words);
+      if (!piece.isLast())
+        return;
+      showToProducts(b);
+      piece.ring->tell(b, piece.step);
+    };
+    // Stores the first pieces, whose first kAhead are loaded, and loads as many
+    // behind them.
+    constexpr size_t kAhead = 2;
+    auto pass = [&](BlockBuilder &b, ArrayRef<Piece> pieces, size_t count,
+                    SmallVector<Words> loaded) {
+      for (size_t i = 0; i < count; ++i) {
+        loaded.push_back(load(b, pieces[i + kAhead]));
+        auto storeIt = [&](BlockBuilder &b) {
+          store(b, pieces[i], loaded.front());
+        };
+        if (pieces[i].rows == &keys)
+          b.when(b.less(pieces[i].step, this->count), storeIt);
+        else
+          storeIt(b);
+        loaded.erase(loaded.begin());
+      }
+      return loaded;
+    };
+    auto flat = [](ArrayRef<Words> loaded) {
+      KernelBuilder::Values all;
+      for (const Words &words : loaded)
+        llvm::append_range(all, words);
+      return all;
+    };
+
+    Pieces first;
+    Value zero = b.index(0), one = b.index(1);
+    add(first, true, zero);
+    size_t count = first.size();
+    add(first, true, one);
+    add(first, false, zero);
+    SmallVector<Words> loaded;
+    for (size_t i = 0; i < kAhead; ++i)
+      loaded.push_back(load(b, first[i]));
+    loaded = pass(b, first, count, loaded);
+    b.forLoop(zero, this->count, 1, flat(loaded),
+              [&](KernelBuilder &k, Value i, ValueRange carried) {
+                BlockBuilder b(k);
+                Value next = b.add(i, one);
+                Pieces pieces;
+                add(pieces, true, next);
+                add(pieces, false, i);
+                size_t count = pieces.size();
+                add(pieces, true, b.add(i, b.index(2)));
+                add(pieces, false, next);
+                SmallVector<Words> here;
+                for (const Words &words : loaded) {
+                  here.emplace_back(carried.take_front(words.size()));
+                  carried = carried.drop_front(words.size());
+                }
+                return flat(pass(b, pieces, count, here));
+              });
+  }
+
+  /// Where the scales of a step's keys are, or, second, of its values.
+  Value scalesOf(BlockBuilder &b, Value step, int64_t second) {
+    Value place = b.mul(b.rem(step, tile.scaleSteps()), tile.scaleBytes());
+    return b.add(b.add(sharedScales, place),
+                 b.index(second * tile.scaleBytes() / 2));
+  }
+  void scaleBy(BlockBuilder &b, Value step, int64_t second, Scores &scores) {
+    Value first = b.add(scalesOf(b, step, second),
+                        b.mul(placeInSum(Computed(b, lane), 0).column, 4));
+    multiplyByScales(
+        b, scores, [&](BlockBuilder &b, int64_t tile) -> std::array<Value, 2> {
+          Value at = b.add(first, b.index(8 * 4 * tile));
+          Value two = LLVM::LoadOp::create(
+              b.b, b.loc, b.vectorType(2),
+              pointerTo(b, at, NVVM::NVVMMemorySpace::Shared), 8);
+          return {element(b, two, 0), element(b, two, 1)};
+        });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // What those that multiply write
+  //===--------------------------------------------------------------------===//
+
   /// All threads of the warpgroup have arrived, and their writes to shared
   /// memory are visible to wgmma.
   void publish(BlockBuilder &b) {
-    NVVM::FenceProxyOp::create(
-        b.b, b.loc, NVVM::ProxyKind::async_shared,
-        NVVM::SharedSpaceAttr::get(b.b.getContext(),
-                                   NVVM::SharedSpace::shared_cta));
+    showToProducts(b);
     Value number = b.add(consumer, b.index(1 + tile.consumers));
     NVVM::BarrierOp::create(b.b, b.loc, TypeRange(), toI32(b, number),
                             i32(b, kGroup), {}, Value());
-  }
-
-  /// Where 16 bytes lie of row `row` of a box.
-  static Value chunkAt(BlockBuilder &b, Value box, Value row, Value chunk) {
-    return b.add(box, placeInAtom(Computed(b, row), Computed(b, chunk)));
-  }
-  static void storeChunk(BlockBuilder &b, Value chunk, Value at) {
-    LLVM::StoreOp::create(b.b, b.loc, chunk,
-                          pointerTo(b, at, NVVM::NVVMMemorySpace::Shared),
-                          /*alignment=*/16);
   }
 
   /// The warpgroup's queries. Missing rows repeat the last one.
@@ -189,7 +332,7 @@ private:
   /// Memory past a batch's length may hold anything: a probability of zero does
   /// not hide a NaN. Each warpgroup clears values for itself.
   void clearHidden(BlockBuilder &b, Value step) {
-    Value first = b.add(place.begin, b.mul(step, tile.keys));
+    Value first = firstKey(b, step);
     Value valid = b.max(b.sub(place.end, first), b.index(0));
     b.when(b.less(valid, b.index(tile.keys)), [&](BlockBuilder &b) {
       constexpr int64_t chunks = 8, rows = kGroup / chunks;
@@ -217,6 +360,10 @@ private:
   // Products
   //===--------------------------------------------------------------------===//
 
+  /// The first key of a step.
+  Value firstKey(BlockBuilder &b, Value step) {
+    return b.add(place.begin, b.mul(step, tile.keys));
+  }
   static Value stageAt(BlockBuilder &b, StageRing &ring, Value step,
                        Value shared, int64_t bytes) {
     return b.add(shared, b.mul(ring.stageOf(b, step), bytes));
@@ -267,8 +414,8 @@ private:
     return LLVM::ExtractValueOp::create(b.b, b.loc, sums, n * 4 + half * 2 + i);
   }
 
-  /// Probabilities of the scores of step `step`, and the factors that rescale
-  /// the sums so far.
+  /// Probabilities of the scores of step `step`, times the scales of its values
+  /// if there are any, and the factors that rescale the sums so far.
   Scores weigh(BlockBuilder &b, Value step, Value sums, AttentionSums &state,
                std::array<Value, 2> &ratios) {
     Scores scores(tile.keys / 8);
@@ -279,10 +426,14 @@ private:
     Value even = placeInSum(Computed(b, lane), 0).column;
     AttentionScores between(op, sizes, place.batch, place.rows,
                             {even, b.add(even, b.index(1))});
-    Value first = b.add(place.begin, b.mul(step, tile.keys));
+    Value first = firstKey(b, step);
+    if (tile.scaled)
+      scaleBy(b, step, 0, scores);
     between.adjust(b, first, scores);
     between.hide(b, place.onEdge(b, first), first, scores);
     ratios = between.weigh(b, scores, state);
+    if (tile.scaled)
+      scaleBy(b, step, 1, scores);
     return scores;
   }
 
@@ -361,13 +512,14 @@ private:
                                {carried[held + 3], carried[held + 4]}},
                               nullptr,
                               {}};
-    storeResult(
-        b, op, sizes, place, result,
-        [&](BlockBuilder &b, int64_t n, int64_t half) -> Value {
-          return vector::FromElementsOp::create(
-              b.b, b.loc, b.vectorType(2),
-              ValueRange{at(b, sums, n, half, 0), at(b, sums, n, half, 1)});
-        });
+    storeResult(b, op, sizes, place, result,
+                [&](BlockBuilder &b, int64_t n, int64_t half) -> Value {
+                  return inUnits(b, op,
+                                 vector::FromElementsOp::create(
+                                     b.b, b.loc, b.vectorType(2),
+                                     ValueRange{at(b, sums, n, half, 0),
+                                                at(b, sums, n, half, 1)}));
+                });
   }
 
   /// Scores of step `i`, values of the one before. Carried are probabilities as
@@ -415,7 +567,7 @@ private:
   Type type;
   AttentionPlace place;
   Value thread, lane, consumer, count, query;
-  Value sharedQuery, sharedKeys, sharedValues;
+  Value sharedQuery, sharedKeys, sharedValues, sharedScales;
   StageRing keyRing, valueRing;
 };
 

@@ -279,10 +279,7 @@ private:
     // Waits for this thread's own copies, which wgmma reads.
     auto awaitOwn = [&](BlockBuilder &b, int64_t groups) {
       NVVM::CpAsyncWaitGroupOp::create(b.b, b.loc, groups);
-      NVVM::FenceProxyOp::create(
-          b.b, b.loc, NVVM::ProxyKind::async_shared,
-          NVVM::SharedSpaceAttr::get(b.b.getContext(),
-                                     NVVM::SharedSpace::shared_cta));
+      showToProducts(b);
     };
     b.forLoop(b.index(0), b.index(steps), 1, {},
               [&](KernelBuilder &k, Value i, ValueRange) {

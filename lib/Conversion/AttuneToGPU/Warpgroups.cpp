@@ -45,6 +45,21 @@ Value pointerTo(BlockBuilder &b, Value address, NVVM::NVVMMemorySpace space) {
   return LLVM::IntToPtrOp::create(b.b, b.loc, type, toI64(b, address));
 }
 
+Value chunkAt(BlockBuilder &b, Value start, Value row, Value chunk) {
+  return b.add(start, placeInAtom(Computed(b, row), Computed(b, chunk)));
+}
+void storeChunk(BlockBuilder &b, Value chunk, Value at) {
+  LLVM::StoreOp::create(b.b, b.loc, chunk,
+                        pointerTo(b, at, NVVM::NVVMMemorySpace::Shared),
+                        /*alignment=*/16);
+}
+void showToProducts(BlockBuilder &b) {
+  NVVM::FenceProxyOp::create(
+      b.b, b.loc, NVVM::ProxyKind::async_shared,
+      NVVM::SharedSpaceAttr::get(b.b.getContext(),
+                                 NVVM::SharedSpace::shared_cta));
+}
+
 //===----------------------------------------------------------------------===//
 // Tensor maps
 //===----------------------------------------------------------------------===//

@@ -24,6 +24,16 @@ mlir::Value dynamicShared(BlockBuilder &b);
 mlir::Value pointerTo(BlockBuilder &b, mlir::Value address,
                       mlir::NVVM::NVVMMemorySpace space);
 
+// A matrix in shared memory as wgmma reads it: rows of 128 bytes, swizzled.
+
+/// Where chunk `chunk` of 16 bytes lies of row `row`, if the matrix starts at
+/// `start`.
+mlir::Value chunkAt(BlockBuilder &b, mlir::Value start, mlir::Value row,
+                    mlir::Value chunk);
+void storeChunk(BlockBuilder &b, mlir::Value chunk, mlir::Value at);
+/// Makes this thread's writes to shared memory visible to wgmma.
+void showToProducts(BlockBuilder &b);
+
 //===----------------------------------------------------------------------===//
 // Tensor maps
 //===----------------------------------------------------------------------===//

@@ -67,7 +67,7 @@ AttentionShape shapeOf(AttentionOp op, bool warpgroups) {
   }
   shape.scaled = isInBytes(typeOf(op.getKey()).getElementType());
   shape.warpgroups =
-      warpgroups && shape.elementBytes == 2 && !shape.scaled &&
+      warpgroups && shape.elementBytes == 2 &&
       typeOf(op.getResult()).getElementType() == query.getElementType();
   shape.readsScores = ScoreModifiers::of(op).readsScores();
   return shape;

@@ -26,7 +26,8 @@ FULL = {
                  "num_key_value_heads": 4, "vocab_size": 32000,
                  "max_position_embeddings": 2048, "rms_norm_eps": 1e-5,
                  "tie_word_embeddings": False},
-    "forms": [["llama-1b", "int8"], ["llama-1b", "int4"], ["llama-1b", "fp8"]],
+    "forms": [["llama-1b", "int8"], ["llama-1b", "int4"], ["llama-1b", "fp8"],
+              ["llama-1b", "int8cache"], ["llama-1b", "fp8cache"]],
     "persistent": ["persistent", "int4-persistent"],
     "apart": ["apart", "int4-apart"],
     "prompt": 512, "tokens": 128, "batches": [1, 4, 8, 16, 32, 64],
@@ -128,7 +129,8 @@ def programs(name, plan):
 
 
 # What a part of a form's name stands for; others are those of weights.
-FLAGS = {"persistent": "--persistent-kernel", "apart": "--separate-norms"}
+FLAGS = {"persistent": "--persistent-kernel", "apart": "--separate-norms",
+         "int8cache": "--kv-cache=int8", "fp8cache": "--kv-cache=fp8"}
 
 
 def with_forms(plan, kind):

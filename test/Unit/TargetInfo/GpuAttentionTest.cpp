@@ -70,10 +70,11 @@ TEST(AttentionTiles, LieInOneBlockOfAMask) {
 }
 
 TEST(WarpgroupAttention, FitsRegistersAndSharedMemory) {
-  for (bool reads : {false, true})
+  for (auto [reads, scaled] : {std::pair(false, false), std::pair(true, false),
+                               std::pair(false, true), std::pair(true, true)})
     for (int64_t width = 1; width <= 300; ++width)
       for (int64_t valueWidth : {int64_t(16), int64_t(64), width}) {
-        auto tile = chooseWarpgroupAttention(width, valueWidth, reads);
+        auto tile = chooseWarpgroupAttention(width, valueWidth, reads, scaled);
         if (width % 8 != 0 || valueWidth % 8 != 0) {
           EXPECT_FALSE(tile);
           continue;
@@ -81,7 +82,7 @@ TEST(WarpgroupAttention, FitsRegistersAndSharedMemory) {
         if (!tile)
           continue;
         EXPECT_LE(tile->sharedBytes(), 227 * 1024);
-        EXPECT_LE(tile->heldRegisters() + 48, tile->kManyRegisters);
+        EXPECT_LE(tile->heldRegisters() + 48, tile->manyRegisters());
         EXPECT_GE(tile->boxes(width) * tile->kBoxChannels, width);
         EXPECT_LE(tile->keys, 256); // the most rows of a box
         // Every matrix starts where its swizzle does.
@@ -90,12 +91,14 @@ TEST(WarpgroupAttention, FitsRegistersAndSharedMemory) {
           EXPECT_EQ(bytes % kTileAlignment, 0);
       }
   // A multiprocessor's registers, dealt out.
-  WarpgroupAttentionTile tile = {128, 128, 128};
-  EXPECT_LE(128 * (tile.kFewRegisters +
-                   int64_t(tile.kManyRegisters) * tile.consumers),
-            64 * 1024);
-  EXPECT_LE(tile.kFewRegisters + tile.kManyRegisters * tile.consumers,
-            168u * (1 + tile.consumers));
+  for (bool scaled : {false, true}) {
+    WarpgroupAttentionTile tile = {128, 128, 128, scaled};
+    EXPECT_LE(128 * (tile.fewRegisters() +
+                     int64_t(tile.manyRegisters()) * tile.consumers),
+              64 * 1024);
+    EXPECT_LE(tile.fewRegisters() + tile.manyRegisters() * tile.consumers,
+              168u * (1 + tile.consumers));
+  }
 }
 
 TEST(WarpgroupAttention, TakesUsualHeads) {
@@ -106,6 +109,13 @@ TEST(WarpgroupAttention, TakesUsualHeads) {
   EXPECT_EQ(chooseWarpgroupAttention(48, 48, true)->keys, 128);
   EXPECT_EQ(chooseWarpgroupAttention(64, 64, true)->keys, 64);
   EXPECT_EQ(chooseWarpgroupAttention(128, 128, true)->keys, 64);
+  for (int64_t width : {64, 80, 96, 128}) {
+    auto tile = chooseWarpgroupAttention(width, width, false, /*scaled=*/true);
+    EXPECT_EQ(tile->keys, 128);
+    EXPECT_EQ(tile->stages, width == 64 ? 4 : 2);
+  }
+  EXPECT_EQ(chooseWarpgroupAttention(256, 256, false, true)->keys, 32);
+  EXPECT_EQ(chooseWarpgroupAttention(128, 128, true, true)->keys, 64);
   EXPECT_FALSE(chooseWarpgroupAttention(576, 512, false));
   EXPECT_FALSE(chooseWarpgroupAttention(100, 100, false));
 }

@@ -9,10 +9,13 @@ Keys are the defaults below. `with=` lists further operands: bias, diagonals,
 slopes, sinks, and lengths, which are more than all keys, then half, then none,
 with NaN behind them; `mask=` has one row of keys for each batch, or one for
 every head and query; `blocks=P,Q` hides some blocks. `cached=1` reads keys and values from a cache
-that holds NaN behind them. `products=tf32` has tensor cores round numbers of
+that holds NaN behind them. `bytes=i8` or `f8E4M3FN`: what is read are rows in
+bytes with a scale, some of them of zeros, some with a number that stands out.
+`products=tf32` has tensor cores round numbers of
 f32, and fails if they do not. `tile=query_block:32,stages:3` is what a schedule
 says.
 """
+import bisect
 import math
 import os
 import random
@@ -29,7 +32,7 @@ case = {"batch": 1, "heads": 2, "kv": 1, "queries": 33, "keys": 33,
         "width": 32, "values": 0, "type": "f32", "result": "", "with": "",
         "mask": "", "blocks": "", "causal": "", "window": 0, "softcap": 0.0,
         "cached": 0, "scale": 0.25, "gpu": "sm_80", "spread": 1.0,
-        "products": "", "tile": ""}
+        "products": "", "tile": "", "bytes": ""}
 attune, work = sys.argv[1:3]
 for argument in sys.argv[3:]:
     key, _, value = argument.partition("=")
@@ -60,6 +63,51 @@ def narrow(values, kind):
                                      for half in halves)))
 
 
+def say(byte):
+    """What a byte of a row says before it is scaled."""
+    if case["bytes"] == "i8":
+        return byte - 256 if byte > 127 else byte
+    size = (math.ldexp(8 + (byte & 7), (byte >> 3 & 15) - 10)
+            if byte & 0x78 else math.ldexp(byte & 7, -9))
+    return -size if byte & 128 else size
+
+
+SAID = [say(byte) for byte in range(256)] if case["bytes"] else []
+
+
+def in_bytes(values, width):
+    """Rows as a cache has them, and what that is. Rows that are no numbers get
+    bytes and scales that are none."""
+    integers = case["bytes"] == "i8"
+    # Of floats in the order of their sizes the nearest is one of two neighbours.
+    codes = sorted((SAID[byte], byte) for byte in range(256)
+                   if integers or byte & 127 != 127)
+    sizes = [size for size, _ in codes]
+    data, kept = b"", []
+    for at in range(0, len(values), width):
+        own = values[at:at + width]
+        if math.isnan(own[0]):
+            data += bytes([127]) * width + struct.pack("<f", math.nan)
+            kept += own
+            continue
+        kind = at // width % 13
+        if kind == 5:
+            own = [0.0] * width
+        elif kind == 9:
+            own[at % width] *= 30
+        scale, = struct.unpack("<f", struct.pack(
+            "<f", max(map(abs, own)) / (127 if integers else 448)))
+        made = []
+        for x in own:
+            x = x / scale if scale else 0.0
+            place = bisect.bisect(sizes, x)
+            made.append(min(codes[max(0, place - 1):place + 1],
+                            key=lambda code: abs(code[0] - x))[1])
+        data += bytes(made) + struct.pack("<f", scale)
+        kept += [scale * SAID[byte] for byte in made]
+    return data, kept
+
+
 inputs, arguments, shapes = {}, [], {}
 
 
@@ -67,11 +115,14 @@ def argument(name, kind, sizes, shape, values):
     """`sizes` are numbers; `shape` what the program calls them."""
     if kind == "i1":
         data, kept = bytes(values), values
+    elif kind == case["bytes"]:
+        data, kept = in_bytes(values, shape[-1])
+        sizes, shape = ([*all[:-1], all[-1] + 4] for all in (sizes, shape))
     elif kind == "i64":
         data, kept = struct.pack(f"<{len(values)}q", *values), values
     else:
         data, kept = narrow(values, kind)
-    names = {"i1": "BOOL", "i64": "I64"}
+    names = {"i1": "BOOL", "i64": "I64", "f8E4M3FN": "F8_E4M3"}
     inputs[name] = (names.get(kind, kind.upper()), sizes, data)
     text = "x".join("?" if isinstance(size, str) else str(size)
                     for size in shape)
@@ -106,15 +157,15 @@ def rows(width):
 
 q = argument("q", kind, [B, H, M, D], ["batch", H, "queries", D],
              numbers(B * H * M * D, case["spread"]))
-whole = N + BEHIND
+whole, stored = N + BEHIND, case["bytes"] or kind
 if case["cached"]:
-    k = argument("k", kind, [1, B, G, whole, D],
+    k = argument("k", stored, [1, B, G, whole, D],
                  [1, "batch", G, "room", D], rows(D))
-    v = argument("v", kind, [1, B, G, whole, E],
+    v = argument("v", stored, [1, B, G, whole, E],
                  [1, "batch", G, "room", E], rows(E))
 else:
-    k = argument("k", kind, [B, G, N, D], ["batch", G, "keys", D], rows(D))
-    v = argument("v", kind, [B, G, N, E], ["batch", G, "keys", E], rows(E))
+    k = argument("k", stored, [B, G, N, D], ["batch", G, "keys", D], rows(D))
+    v = argument("v", stored, [B, G, N, E], ["batch", G, "keys", E], rows(E))
 words = []
 mask = bias = diagonals = slopes = sinks = lengths = blocks = None
 if case["mask"]:
@@ -158,8 +209,10 @@ if case["window"]:
 if case["softcap"]:
     words.append(f"softcap {case['softcap']}")
 
-heads = {"q": f"tensor<?x{H}x?x{D}x{kind}>", "k": f"tensor<?x{G}x?x{D}x{kind}>",
-         "v": f"tensor<?x{G}x?x{E}x{kind}>"}
+scale = 4 if case["bytes"] else 0
+heads = {"q": f"tensor<?x{H}x?x{D}x{kind}>",
+         "k": f"tensor<?x{G}x?x{D + scale}x{stored}>",
+         "v": f"tensor<?x{G}x?x{E + scale}x{stored}>"}
 y, s = f"tensor<?x{H}x?x{E}x{result}>", f"tensor<?x{H}x?xf32>"
 body = ""
 key, value = "%k", "%v"
@@ -228,13 +281,17 @@ def expected(b, h, m):
     found = scores(b, h, m)
     most = max(found + ([sinks[h]] if sinks else []))
     if most == -math.inf:
-        return [0.0] * E, -math.inf
+        return [(0.0, 0.0)] * E, -math.inf
     weights = [math.exp(score - most) for score in found]
     total = math.fsum(weights) + (math.exp(sinks[h] - most) if sinks else 0)
     first = (b * G + h * G // H) * whole
-    return [math.fsum(weight * v[(first + n) * E + e]
-                      for n, weight in enumerate(weights) if weight) / total
-            for e in range(E)], most + math.log(total)
+    columns = []
+    for e in range(E):
+        terms = [weight * v[(first + n) * E + e]
+                 for n, weight in enumerate(weights) if weight]
+        columns.append((math.fsum(terms) / total,
+                        math.fsum(map(abs, terms)) / total))
+    return columns, most + math.log(total)
 
 
 os.makedirs(work, exist_ok=True)
@@ -263,6 +320,9 @@ good = len(outputs) == B * H * M * E
 # Weights and result each round once to 16 bits; what is 0 or -inf is so exactly.
 allowed = {"f32": 4e-6, "f16": 2e-3, "bf16": 1.2e-2}[result]
 allowed_lse = 1e-5
+if case["bytes"]:
+    # Of the sizes of the terms, which differ: weights and the result round.
+    allowed = {"f32": 4e-6, "f16": 2 ** -10, "bf16": 2 ** -7}[result] + 1e-6
 if case["products"] == "tf32":
     # Two numbers that are off by 2^-11 each make a product that is off by 2^-10.
     # So is a score, in terms of its products' sizes; weights by twice that, as
@@ -276,10 +336,11 @@ if case["products"] == "tf32":
     allowed = 2 * allowed_lse + 2 ** -10
 for row in range(B * H * M):
     wanted, log_sum = expected(row // (H * M), row // M % H, row % M)
-    for e, value in enumerate(wanted):
+    for e, (value, size) in enumerate(wanted):
         here = outputs[row * E + e]
         good = good and not math.isnan(here) and (value != 0 or here == 0)
-        error = max(error, abs(here - value))
+        error = max(error, abs(here - value) / (size or 1 if case["bytes"]
+                                                else 1))
     if log_sum == -math.inf or sums[row] == -math.inf:
         good = good and sums[row] == log_sum
     else:

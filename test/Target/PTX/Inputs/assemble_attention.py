@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Assembles attention over a cache for a chip with ptxas.
 
-  assemble_attention.py ATTUNE CHIP WIDTH TYPE [OPERANDS...]
+  assemble_attention.py ATTUNE CHIP WIDTH TYPE[/CACHE] [OPERANDS...]
 
-OPERANDS are further words of attune.attention. Prints what each of its kernels
+CACHE is the type of what is cached, if it is another: i8 or f8E4M3FN, rows of
+which have four bytes more. OPERANDS are further words of attune.attention. Prints what each of its kernels
 takes: few queries, the merge, many queries, and on sm_90a those of warpgroups.
 Exits with 1 if one cannot be assembled or spills, or if ptxas says that it had
 to change how products of warpgroups follow each other.
@@ -17,6 +18,9 @@ import sys
 import tempfile
 
 attune, chip, width, kind = sys.argv[1:5]
+kind, _, stored = kind.partition("/")
+room = int(width) + 4 if stored else width
+stored = stored or kind
 words = " ".join(sys.argv[5:])
 
 
@@ -29,14 +33,15 @@ def argument(name, type, shape):
             f'attune.shape = [{shape}]}}')
 
 
-cache = f"tensor<1x?x2x?x{width}x{kind}>"
+cache = f"tensor<1x?x2x?x{room}x{stored}>"
+rows = f"tensor<?x2x?x{room}x{stored}>"
 more = [argument("mask", "tensor<?x1x1x?xi1>", '"batch", 1, 1, "keys"'),
         argument("bias", "tensor<1x8x?x?xf32>", '1, 8, "queries", "keys"'),
         argument("lengths", "tensor<?xi64>", '"batch"'),
         argument("none", "tensor<8xf32>", "8")]
 inputs = [argument("q", heads(8), f'"batch", 8, "queries", {width}'),
-          argument("k", cache, f'1, "batch", 2, "keys", {width}'),
-          argument("v", cache, f'1, "batch", 2, "keys", {width}')]
+          argument("k", cache, f'1, "batch", 2, "keys", {room}'),
+          argument("v", cache, f'1, "batch", 2, "keys", {room}')]
 result = (f'{heads(8)} {{attune.kind = "output", attune.name = "y", '
           f'attune.shape = ["batch", 8, "queries", {width}]}}')
 text = f"""module attributes {{attune.name = "model"}} {{
@@ -44,9 +49,9 @@ text = f"""module attributes {{attune.name = "model"}} {{
     %c0 = arith.constant 0 : index
     %c3 = arith.constant 3 : index
     %n = tensor.dim %k, %c3 : {cache}
-    %keys = attune.cache_read %k[%c0] length %n : {cache} -> {heads(2)}
-    %values = attune.cache_read %v[%c0] length %n : {cache} -> {heads(2)}
-    %y = attune.attention %q, %keys, %values scale 0.125 {words} : {heads(8)}, {heads(2)}, {heads(2)} -> {heads(8)}
+    %keys = attune.cache_read %k[%c0] length %n : {cache} -> {rows}
+    %values = attune.cache_read %v[%c0] length %n : {cache} -> {rows}
+    %y = attune.attention %q, %keys, %values scale 0.125 {words} : {heads(8)}, {rows}, {rows} -> {heads(8)}
     return %y : {heads(8)}
   }}
 }}
