@@ -321,10 +321,15 @@ static bool checksGuesses(const Options &options) {
 }
 
 /// Whether perplexity is that of steps, as caches in bytes change what the
-/// model says.
+/// model says, and what reads whole texts may want pictures.
 static bool measuresSteps(const Options &options, const ModelSource &source) {
-  return options.verb == Verb::Perplexity && source.model &&
-         source.model->kvCache != spec::KvCache::Full;
+  if (options.verb != Verb::Perplexity || !source.model)
+    return false;
+  bool sees = llvm::any_of(
+      source.model->streams.back().layers, [](const spec::Layer &layer) {
+        return std::holds_alternative<spec::Insert>(layer.op);
+      });
+  return sees || source.model->kvCache != spec::KvCache::Full;
 }
 
 /// Whether the product may decode several sequences of unequal length: it
@@ -395,6 +400,7 @@ bool Lowering::import(Entries entries) {
   if (entries == Entries::Forward && module->lookupSymbol("forward")) {
     dropEntry("encode");
     dropEntry("decode");
+    dropEntry("decode_span");
     dropEntry("sound");
     dropEntry("encode_sound");
   }

@@ -454,6 +454,7 @@ bool LayerImporter::borrowedOperands(const spec::Attention &attention,
   if (!operands.query)
     return false;
   operands.mask = scope.maskOfAttention();
+  operands.bidirectional = scope.bidirectional;
   operands.lengths = scope.lengths;
   operands.blocks = scope.blocks;
   auto normed = [&] {

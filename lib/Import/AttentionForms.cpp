@@ -278,6 +278,8 @@ LogicalResult EntryImporter::fillForms(const spec::Attention &attention,
   if (const auto &low = attention.sequenceRank)
     if (failed(limitTokens(*low)))
       return failure();
+  if (const spec::Insert *insert = bidirectionalOf(stream->spec))
+    seeBothWays(*insert, scope);
   const auto &sparse = attention.blockSparse;
   if (!sparse)
     return success();

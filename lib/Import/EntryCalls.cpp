@@ -105,7 +105,9 @@ func::FuncOp EntryImporter::createBlock(size_t number, const spec::Layer &layer,
     base.insert(0, stream->spec.name + ".");
   std::string end;
   if (decode)
-    end += kind == EntryKind::DecodeBatch ? "_decode_batch" : "_decode";
+    end += kind == EntryKind::DecodeBatch  ? "_decode_batch"
+           : kind == EntryKind::DecodeSpan ? "_decode_span"
+                                           : "_decode";
   // Encoding calls the functions of the whole model, except for those that give
   // attention weights. Both kinds of steps share theirs.
   bool ownMaps = kind == EntryKind::Encode && hasMaps(number);

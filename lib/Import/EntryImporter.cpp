@@ -51,7 +51,7 @@ static EntryKind entryOf(const spec::Model &model, size_t number) {
 EntryImporter::EntryImporter(ModuleImport &shared, EntryKind kind)
     : shared(shared), model(shared.model), diags(shared.diags), kind(kind),
       decode(kind == EntryKind::Decode || kind == EntryKind::DecodeAll ||
-             kind == EntryKind::DecodeBatch),
+             kind == EntryKind::DecodeBatch || kind == EntryKind::DecodeSpan),
       builder(shared.module.getContext()) {
   bool isAlone = kind == EntryKind::Sound || kind == EntryKind::EncodeSound;
   for (size_t i = 0; i < model.streams.size(); ++i) {
@@ -163,6 +163,7 @@ LogicalResult EntryImporter::importStream() {
   lent.clear();
   madeBlocks.clear();
   patterns.clear();
+  imagePairs = {};
   if (auto start = inputs.find(stream->spec.input); start != inputs.end()) {
     importMask(*stream);
     if (isa<FloatType>(typeOf(start->second.value).getElementType()))

@@ -92,6 +92,8 @@ enum class EntryKind {
   Encode,
   Decode,    ///< new tokens after cached ones, logits of the last
   DecodeAll, ///< the same with the logits of all new tokens
+  /// The same as Decode where the new tokens all see each other.
+  DecodeSpan,
   /// A token for each sequence, whose numbers of cached ones differ.
   DecodeBatch,
   Sound,       ///< samples of the codes that were written, no other stream
@@ -106,6 +108,12 @@ mlir::Value angleOf(mlir::OpBuilder &builder, mlir::Location loc,
 /// The model's input of this name, or null.
 const spec::TensorSpec *findInput(const spec::Model &model,
                                   const std::string &name);
+
+/// The vectors in the stream's text because of which tokens see each other in
+/// both directions, or null.
+const spec::Insert *bidirectionalOf(const spec::Stream &stream);
+/// Whether they can: an error says at which layer, and why not.
+bool checkBidirectional(const spec::Model &model, DiagnosticEngine &diags);
 
 /// Whether it makes codes of samples that it hears.
 bool encodesSound(const spec::Model &model);
@@ -290,6 +298,9 @@ private:
   mlir::LogicalResult importLayerInputs(size_t number);
   mlir::LogicalResult fillForms(const spec::Attention &attention,
                                 LayerScope &scope);
+  void seeBothWays(const spec::Insert &insert, LayerScope &scope);
+  mlir::Value pairsOfImages(const spec::Insert &insert);
+  mlir::LogicalResult checkImages(const spec::Layer &layer);
   mlir::LogicalResult limitTokens(const spec::SequenceRank &low);
   bool limitSize(const std::string &symbol, int64_t most);
   mlir::Value blocksOf(const spec::BlockSparse &sparse, mlir::Value queries,
@@ -413,6 +424,8 @@ private:
   /// those that see all.
   std::map<std::array<int64_t, 3>, std::pair<mlir::Value, mlir::Value>>
       patterns;
+  /// Of this stream, what tokens see that see others of their image, too.
+  mlir::Value imagePairs;
   /// Of this stream, by the number of the first of equal layers.
   std::map<size_t, std::vector<MadeBlock>> madeBlocks;
 };

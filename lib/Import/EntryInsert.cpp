@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "EntryImporter.h"
+#include "attune/Spec/Rings.h"
+#include "attune/Support/Elements.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -141,6 +143,8 @@ LogicalResult EntryImporter::importInsert(size_t number) {
     before = inputs[nameOfBefore(stream->symbols[number])].value;
   } else {
     rows = vectorsOf(layer);
+    if (failed(checkImages(layer)))
+      return failure();
   }
   if (!rows)
     return failure();
@@ -206,6 +210,141 @@ LogicalResult EntryImporter::importInsert(size_t number) {
         return arith::SelectOp::create(b, at, isOwn, own, given);
       });
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Tokens that see each other in both directions
+//===----------------------------------------------------------------------===//
+
+const spec::Insert *attune::bidirectionalOf(const spec::Stream &stream) {
+  for (const spec::Layer &layer : stream.layers)
+    if (const auto *insert = std::get_if<spec::Insert>(&layer.op))
+      if (insert->bidirectional != spec::Bidirectional::None)
+        return insert;
+  return nullptr;
+}
+
+/// What of a layer goes from token to token, or sees fixed keys, if it does.
+static const char *whyOneWay(const spec::Layer &layer) {
+  if (keepsStates(layer))
+    return "its states go from token to token";
+  const spec::Attention *attention = getSelfAttention(layer);
+  if (!attention)
+    return nullptr;
+  if (attention->linear)
+    return "its sums go from token to token";
+  if (attention->latent)
+    return "its keys are latent";
+  if (attention->blockSparse)
+    return "it sees blocks of keys";
+  return nullptr;
+}
+
+bool attune::checkBidirectional(const spec::Model &model,
+                                DiagnosticEngine &diags) {
+  for (const spec::Stream &stream : model.streams) {
+    const spec::Insert *insert = bidirectionalOf(stream);
+    if (!insert)
+      continue;
+    for (const spec::Layer &layer : stream.layers)
+      if (const char *why = whyOneWay(layer)) {
+        diags.error(layer.location,
+                    std::string("tokens cannot see each other in both "
+                                "directions here, as 'bidirectional' asks: ") +
+                        why);
+        return false;
+      }
+  }
+  return true;
+}
+
+/// The vectors of one image are as many as every other one has, all of which a
+/// window shows to each of them.
+LogicalResult EntryImporter::checkImages(const spec::Layer &layer) {
+  const auto &op = std::get<spec::Insert>(layer.op);
+  if (op.bidirectional != spec::Bidirectional::Image)
+    return success();
+  const NamedTensor *source = findResult(op.source);
+  if (!source || source->shape.size() != 3 || source->shape[1].size < 1) {
+    diags.error(layer.location, "the tokens of one image see each other, but "
+                                "how many it has is not known");
+    return failure();
+  }
+  int64_t each = source->shape[1].size;
+  bool fits = true;
+  int64_t slack = model.windowSlack;
+  forEachAttention(stream->spec, [&](const spec::Attention &attention) {
+    if (fits && spec::ringOf(model, attention) && each > slack - slack / 4) {
+      fits = false;
+      diags.error(attention.location,
+                  "an image's " + std::to_string(each) +
+                      " tokens are computed together, for which a window's "
+                      "cache has too little room; expected a window_slack of " +
+                      std::to_string((4 * each + 2) / 3) + " or more");
+    }
+    if (!fits || !attention.window || *attention.window >= each)
+      return;
+    fits = false;
+    diags.error(attention.location,
+                "an image's " + std::to_string(each) +
+                    " tokens see each other, but not within a window of " +
+                    std::to_string(*attention.window));
+  });
+  return success(fits);
+}
+
+/// [batch, 1, queries, keys]: earlier tokens, and those of the same image.
+Value EntryImporter::pairsOfImages(const spec::Insert &insert) {
+  Location at = loc(stream->spec.location);
+  Elements e{builder, at};
+  int64_t each = findResult(insert.source)->shape[1].size;
+  Value ids = inputs[stream->root].value;
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, at, ids);
+  Type number = builder.getI64Type();
+  auto constant = [&](int64_t x) -> Value {
+    return arith::ConstantIntOp::create(builder, at, x, 64);
+  };
+  auto equal = [&](Value x, Value y) -> Value {
+    return arith::CmpIOp::create(builder, at, arith::CmpIPredicate::eq, x, y);
+  };
+  Value marks = e.generate(sizes, number, [&](ValueRange i) -> Value {
+    return arith::ExtUIOp::create(
+        builder, at, number, equal(e.extract(ids, i), constant(insert.id)));
+  });
+  Value counts = TokenPositionsOp::create(builder, at, marks.getType(), marks,
+                                          builder.getI64IntegerAttr(0));
+  // Of images from 1 on; of other tokens 0.
+  Value images = e.generate(sizes, number, [&](ValueRange i) -> Value {
+    return arith::DivSIOp::create(
+        builder, at, e.add(e.extract(counts, i), constant(each - 1)),
+        constant(each));
+  });
+  OpFoldResult one = builder.getIndexAttr(1);
+  return e.generate(
+      {sizes[0], one, sizes[1], sizes[1]}, builder.getI1Type(),
+      [&](ValueRange i) {
+        Value own = e.extract(images, {i[0], i[2]});
+        Value other = e.extract(images, {i[0], i[3]});
+        Value same = e.both(equal(own, other), e.less(constant(0), own));
+        Value sees = e.either(e.atMost(i[3], i[2]), same);
+        return stream->mask
+                   ? e.both(sees, e.shown(stream->mask,
+                                          /*lengths=*/Value(), i[0], i[3]))
+                   : sees;
+      });
+}
+
+/// Without a cache a mask says which tokens are of one image. A step is of such
+/// tokens alone or of none: the caller sees to that, and so no mask is needed.
+void EntryImporter::seeBothWays(const spec::Insert &insert, LayerScope &scope) {
+  if (decode && kind != EntryKind::DecodeSpan)
+    return;
+  scope.bidirectional = insert.bidirectional;
+  if (decode || insert.bidirectional == spec::Bidirectional::Prompt)
+    return;
+  if (!imagePairs)
+    imagePairs = pairsOfImages(insert);
+  scope.pairs = imagePairs;
 }
 
 /// The position of tokens behind all images of their sequence.

@@ -216,7 +216,8 @@ void EntryImporter::undoWindows() {
 LogicalResult EntryImporter::importMerge(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   Location at = loc(layer.location);
-  int64_t side = std::get<spec::Merge>(layer.op).size;
+  const auto &op = std::get<spec::Merge>(layer.op);
+  int64_t side = op.size, parts = op.mean ? 1 : side * side;
   if (hiddenStates) {
     diags.error(layer.location,
                 "hidden_states of merged places would have several shapes; "
@@ -244,24 +245,36 @@ LogicalResult EntryImporter::importMerge(size_t number) {
   state.width = outer.div(state.width, index(side));
   Value width = state.width;
   state.value = generate(
-      at, {size(0), outer.mul(state.height, width)}, channels * side * side,
+      at, {size(0), outer.mul(state.height, width)}, channels * parts,
       [&](OpBuilder &b, ValueRange place) -> Value {
         Indices i{b, at};
         Value by = i.number(side), each = i.number(channels);
-        Value part = i.div(place[2], each);
-        Value row = i.add(i.mul(i.div(place[1], width), by), i.div(part, by));
-        Value column =
-            i.add(i.mul(i.rem(place[1], width), by), i.rem(part, by));
-        return tensor::ExtractOp::create(
-            b, at, before,
-            ValueRange{place[0], i.add(i.mul(row, oldWidth), column),
-                       i.rem(place[2], each)});
+        auto read = [&](Value part) -> Value {
+          Value row = i.add(i.mul(i.div(place[1], width), by), i.div(part, by));
+          Value column =
+              i.add(i.mul(i.rem(place[1], width), by), i.rem(part, by));
+          return tensor::ExtractOp::create(
+              b, at, before,
+              ValueRange{place[0], i.add(i.mul(row, oldWidth), column),
+                         i.rem(place[2], each)});
+        };
+        if (!op.mean)
+          return read(i.div(place[2], each));
+        Value sum;
+        for (int64_t part = 0; part < side * side; ++part) {
+          Value one = read(i.number(part));
+          sum = sum ? arith::AddFOp::create(b, at, sum, one).getResult() : one;
+        }
+        return arith::DivFOp::create(
+            b, at, sum,
+            arith::ConstantOp::create(b, at,
+                                      b.getF32FloatAttr(float(side * side))));
       });
   const spec::Dim &rows = state.places[0], &columns = state.places[1];
   state.shape[1] = rows.size >= 0 && columns.size >= 0
                        ? spec::Dim{rows.size * columns.size, ""}
                        : spec::Dim{-1, layer.name + ".places"};
-  state.shape[2] = {channels * side * side, ""};
+  state.shape[2] = {channels * parts, ""};
   return success();
 }
 

@@ -589,6 +589,9 @@ LogicalResult EntryImporter::createFunction() {
       list.set("attune.inserted",
                builder.getI64IntegerAttr(*argument.insertedId));
       list.set("attune.each", builder.getI64IntegerAttr(argument.insertedEach));
+      if (const spec::Insert *insert = bidirectionalOf(stream->spec))
+        list.set("attune.bidirectional",
+                 builder.getStringAttr(stringify(insert->bidirectional)));
     }
     if (argument.ring) {
       list.set("attune.window", builder.getI64IntegerAttr(argument.ring));
@@ -602,6 +605,7 @@ LogicalResult EntryImporter::createFunction() {
   builder.setInsertionPointToEnd(shared.module.getBody());
   const char *name = kind == EntryKind::DecodeAll     ? "decode_all"
                      : kind == EntryKind::DecodeBatch ? "decode_batch"
+                     : kind == EntryKind::DecodeSpan  ? "decode_span"
                      : decode                         ? "decode"
                      : kind == EntryKind::Encode      ? "encode"
                      : kind == EntryKind::Sound       ? "sound"

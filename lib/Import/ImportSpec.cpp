@@ -279,6 +279,8 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
           return {};
         }
 
+  if (!checkBidirectional(model, diags))
+    return {};
   OwningOpRef<ModuleOp> module =
       ModuleOp::create(toLocation(&context, stream.location));
   describe(*module, model);
@@ -302,6 +304,9 @@ OwningOpRef<ModuleOp> attune::importSpec(MLIRContext &context,
         failed(EntryImporter(shared, EntryKind::Encode).run()))
       return {};
     if (failed(EntryImporter(shared, EntryKind::Decode).run()))
+      return {};
+    if (bidirectionalOf(model.streams.back()) &&
+        failed(EntryImporter(shared, EntryKind::DecodeSpan).run()))
       return {};
     if (options.decodeAll && cachesOnlyTokens(model) &&
         failed(EntryImporter(shared, EntryKind::DecodeAll).run()))

@@ -108,7 +108,10 @@ static CausalAlign toAlignment(const spec::Attention &attention,
                                bool decoding) {
   spec::Causal causal = attention.causal;
   bool byDistance = attention.window || attention.alibi || operands.diagonals;
-  if (causal == spec::Causal::None)
+  if (operands.bidirectional == spec::Bidirectional::Prompt)
+    return CausalAlign::None;
+  if (causal == spec::Causal::None ||
+      operands.bidirectional == spec::Bidirectional::Image)
     return attention.window ? CausalAlign::Symmetric : CausalAlign::None;
   if (decoding && operands.lengths)
     return byDistance ? CausalAlign::Lengths : CausalAlign::None;
@@ -334,7 +337,7 @@ std::pair<Value, Value> attune::buildAttention(
   FloatAttr scale = builder.getF32FloatAttr(float(attention.scale));
   CausalAlign causal = toAlignment(attention, operands, decoding);
   IntegerAttr window;
-  if (attention.window)
+  if (attention.window && operands.bidirectional != spec::Bidirectional::Prompt)
     window = builder.getI64IntegerAttr(*attention.window);
   FloatAttr softcap;
   if (attention.softcap)
@@ -587,6 +590,7 @@ bool LayerImporter::selfOperands(const spec::Attention &attention,
   if (!projections(attention, prefix, input, operands))
     return false;
   operands.mask = scope.maskOfAttention();
+  operands.bidirectional = scope.bidirectional;
   operands.lengths = scope.lengths;
   operands.blocks = scope.blocks;
   if (!attention.qkNormAfterRotary && !normBoth(attention, prefix, operands))

@@ -87,6 +87,8 @@ struct LayerScope {
   mlir::Value blocks;        ///< what block-sparse attention computes
   /// [batch or 1, 1, queries, keys]: in place of the mask in attention.
   mlir::Value pairs;
+  /// Attention to later tokens, too, but those that `pairs` hides.
+  spec::Bidirectional bidirectional = spec::Bidirectional::None;
   /// Rows of sines and cosines of the distances of queries from keys, all from
   /// 1 - tokens to tokens - 1, and the segments [batch, tokens] or null.
   mlir::Value distances, segments;
@@ -154,6 +156,9 @@ mlir::Value readCache(mlir::OpBuilder &builder, mlir::Location loc,
 struct AttentionOperands {
   mlir::Value query, key, value;
   mlir::Value mask, bias, diagonals, slopes, sinks, lengths, blocks;
+  /// Nothing is hidden for being a later token, but the mask may do that; of
+  /// prompts nothing is hidden by a window either.
+  spec::Bidirectional bidirectional = spec::Bidirectional::None;
 };
 
 /// What chooses the keys of latent attention.

@@ -431,7 +431,7 @@ private:
     ArgInfo arg;
     std::string where =
         entry.name + " argument " + std::to_string(entry.args.size());
-    std::string kind, dtype, filled;
+    std::string kind, dtype, filled, sees;
     if (!value.isObject())
       return fail(where, "an object", value);
     if (!text(value, "kind", kind) || !text(value, "name", arg.name) ||
@@ -442,8 +442,12 @@ private:
         !integer(value, "slack", arg.slack, false) ||
         !integer(value, "inserted", arg.inserted, false) ||
         !integer(value, "each", arg.each, false) ||
+        !text(value, "bidirectional", sees) ||
         !integer(value, "sharers", arg.sharers, false))
       return false;
+    if (sees == "image" || sees == "prompt")
+      arg.bidirectional =
+          sees == "image" ? Bidirectional::Image : Bidirectional::Prompt;
     if (arg.sharers < 1 || arg.sharers > info.sharers)
       return error.set(ExitInternalError,
                        "model metadata: " + where + ": no such sharers");

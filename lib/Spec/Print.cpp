@@ -621,7 +621,7 @@ static Json print(const Layer &layer) {
   else if (std::holds_alternative<Whole>(layer.op))
     json["whole"] = Json::object();
   else if (const auto *op = std::get_if<Merge>(&layer.op))
-    json["merge"] = {{"size", op->size}};
+    json["merge"] = print(*op);
   else if (const auto *op = std::get_if<Unpatch>(&layer.op))
     json["unpatch"] = {{"size", op->size}};
   else if (const auto *op = std::get_if<Similarity>(&layer.op))

@@ -96,6 +96,14 @@ Json print(const Insert &insert) {
   if (!insert.grid.empty())
     json["grid"] = insert.grid;
   flag(json, "add", insert.add);
+  if (insert.bidirectional != Bidirectional::None)
+    json["bidirectional"] = stringify(insert.bidirectional);
+  return json;
+}
+
+Json print(const Merge &merge) {
+  Json json = {{"size", merge.size}};
+  flag(json, "mean", merge.mean);
   return json;
 }
 

@@ -28,6 +28,7 @@ Json print(const InstanceNorm &norm);
 Json print(const Conv &conv);
 Json print(const Add &add);
 Json print(const Insert &insert);
+Json print(const Merge &merge);
 Json print(const Similarity &similarity);
 
 } // namespace attune::spec

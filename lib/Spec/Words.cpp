@@ -263,6 +263,18 @@ const char *stringify(PoolKind kind) {
   return "";
 }
 
+const char *stringify(Bidirectional tokens) {
+  switch (tokens) {
+  case Bidirectional::None:
+    return "none";
+  case Bidirectional::Image:
+    return "image";
+  case Bidirectional::Prompt:
+    return "prompt";
+  }
+  return "";
+}
+
 const char *stringify(Interpolation interpolation) {
   switch (interpolation) {
   case Interpolation::None:

@@ -21,7 +21,12 @@ struct ChooseCandidates final : impl::ChooseCandidatesBase<ChooseCandidates> {
   using Base::Base;
 
   void runOnOperation() override {
-    auto decode = getOperation().lookupSymbol<func::FuncOp>("decode");
+    // What a prompt's last tokens give is chosen from, too.
+    for (const char *name : {"decode", "decode_span"})
+      chooseIn(getOperation().lookupSymbol<func::FuncOp>(name));
+  }
+
+  void chooseIn(func::FuncOp decode) {
     if (!decode || decode.isExternal() || !decode->hasAttr("attune.entry") ||
         !decode.getBody().hasOneBlock())
       return;

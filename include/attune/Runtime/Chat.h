@@ -69,7 +69,8 @@ private:
   std::unique_ptr<ChatTemplate> parse(const std::string &source,
                                       Error &error) const;
   bool encodeText(const Tokenizer &tokenizer, const std::string &text,
-                  std::vector<int64_t> &ids, Error &error) const;
+                  size_t pictures, std::vector<int64_t> &ids,
+                  Error &error) const;
 
   std::unique_ptr<ChatTemplate> chat;
   /// The model's template for messages with tools; null: the same one.
@@ -79,6 +80,7 @@ private:
   /// parts.
   bool wantsParts = false;
   JsonValue variables;
+  JsonValue images; ///< how the model sees them
 };
 
 /// The messages that ask for `text`: the system's, if there is one, and this.

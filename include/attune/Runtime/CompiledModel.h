@@ -404,7 +404,8 @@ private:
   /// Takes the memory that a step of `count` tokens needs in the longest text,
   /// of an empty session.
   bool rehearse(int64_t count, Error &error);
-  void setOutputs();
+  bool rehearse(Invocation &call, int64_t count, Error &error);
+  void setOutputs(Invocation &call);
   template <typename F> bool visitCaches(int64_t held, F each);
   bool copyCache(size_t number, const Session &other, uint64_t held,
                  uint64_t length, Error &error);
@@ -451,6 +452,8 @@ private:
   Invocation invocation;
   std::unique_ptr<Invocation> encoder;
   std::unique_ptr<Invocation> allTokens; ///< null: guesses are not possible
+  /// Steps of tokens that see each other in both directions; null: none do.
+  std::unique_ptr<Invocation> spans;
   Buffer allLogits;
   std::vector<Memory> memory;
   bool encoded = false;
@@ -465,6 +468,17 @@ private:
   bool bindNothingSeen(Invocation &call, const ArgInfo &arg, int64_t &before,
                        Error &error);
   void noteInserted(const int64_t *ids, int64_t count);
+  /// The next tokens that a step can have together: those of one picture, or
+  /// those up to the next one.
+  struct Span {
+    int64_t count = 0;
+    bool seeEachOther = false;
+  };
+  bool findSpan(const int64_t *ids, int64_t count, int64_t left, Span &span,
+                Error &error);
+  bool checkRows(const int64_t *ids, int64_t count, int64_t length,
+                 Error &error) const;
+  int64_t countVectors() const;
   void forgetTakenBack();
   /// All vectors that the text sees; nothing while later tokens take some.
   std::optional<int64_t> vectorsRead();

@@ -63,6 +63,8 @@ enum class DefaultValue : uint8_t {
   Adapter
 };
 
+enum class Bidirectional : uint8_t { None, Image, Prompt };
+
 struct ArgInfo {
   ArgKind kind = ArgKind::Input;
   std::string name;
@@ -87,6 +89,9 @@ struct ArgInfo {
   /// Input of a step: its rows stand in the places of the tokens with this id,
   /// so many for each picture; -1: it is none.
   int64_t inserted = -1, each = 0;
+  /// Which tokens of a step see each other in both directions: those of each
+  /// picture, or all of a prompt. The entry `decode_span` computes them.
+  Bidirectional bidirectional = Bidirectional::None;
   /// Cache: groups of ranks that share its positions, each with the next ones.
   int64_t sharers = 1;
 

@@ -65,7 +65,12 @@ PicturePtr parsePicture(const ModelInfo &model, const uint8_t *bytes,
 /// The image token of a model that can see, and how many of them stand for a
 /// picture.
 const ArgInfo &imageToken(const ModelInfo &model);
-/// Whether a text names the image token.
+/// Writes a prompt's text as the model's processor does where there are
+/// pictures; `images` is ModelInfo's. True: the text has its first token, and
+/// none is to be added.
+bool layOutPictures(const JsonValue &images, size_t pictures,
+                    std::string &text);
+/// Whether a text says where pictures are.
 bool namesPictures(const ModelInfo &model, const Tokenizer &tokenizer,
                    const std::string &text);
 /// Of each image token the prompt gets as many as a picture has vectors.
@@ -76,6 +81,12 @@ bool placePictures(const ModelInfo &model, size_t pictures,
 std::vector<int64_t> cacheKeys(const ModelInfo &model,
                                const std::vector<int64_t> &ids,
                                const std::vector<PicturePtr> &pictures);
+
+/// Where a prompt of these keys can be cut at about `length` tokens, before or
+/// after that: not among tokens that see each other in both directions, and so
+/// that the parts of the texts between pictures have fewRows or more.
+size_t placeToCut(const ModelInfo &model, const std::vector<int64_t> &keys,
+                  size_t length, bool after);
 
 } // namespace attune::runtime
 

@@ -173,7 +173,9 @@ ATTUNE_API attune_status attune_session_encode(attune_session *session,
 /* Models that see: the image tokens of the text, those of steps before and of
  * steps to come, stand for these pictures, in their order; in each row of the
  * session the same. Those that tokens of steps before stand for stay the first:
- * ATTUNE_BAD_CALL. The pictures may be closed afterwards. */
+ * ATTUNE_BAD_CALL. The pictures may be closed afterwards. Where the tokens of a
+ * picture see each other (Gemma 3), a step has all of them or none; where those
+ * of the whole prompt do (PaliGemma), the first step has all of it. */
 ATTUNE_API attune_status attune_session_see(attune_session *session,
                                             attune_picture *const *pictures,
                                             uint32_t num_pictures);

@@ -53,6 +53,10 @@ enum class Interpolation {
   Antialias
 };
 
+/// Which tokens see each other in both directions although attention is causal:
+/// those of each image, or all of a prompt (prefix-LM, Raffel et al. 2020).
+enum class Bidirectional { None, Image, Prompt };
+
 /// Rows of `source`, which is of an earlier stream, in the places of the tokens
 /// with this id: the first token of the batch with it takes the first row.
 struct Insert {
@@ -62,6 +66,7 @@ struct Insert {
   /// in sections go by them. Empty: no places.
   std::vector<int64_t> grid;
   bool add = false; ///< rows are added to such tokens
+  Bidirectional bidirectional = Bidirectional::None;
 };
 
 /// Windows of an image's places, each a sequence of its own, row by row. Those
@@ -72,10 +77,14 @@ struct Windows {
 };
 /// The places of whole images, undoing the windows.
 struct Whole {};
-/// Squares of places as one, their channels side by side, row by row.
+/// Squares of places as one, their channels side by side, row by row, or the
+/// mean of their places.
 struct Merge {
   int64_t size = 2;
+  bool mean = false;
 };
+
+const char *stringify(Bidirectional tokens);
 
 } // namespace attune::spec
 

@@ -533,8 +533,8 @@ def ChooseCandidates : Pass<"attune-choose-candidates", "::mlir::ModuleOp"> {
     logits takes a copy of as many numbers as the vocabulary has, but most
     choices depend on few of them.
 
-    Needs: nothing. Only the entry `decode` is looked at, and only if it gives
-    `logits` [batch, V] in f32 with a known V.
+    Needs: nothing. Only the entries `decode` and `decode_span` are looked at,
+    and only if they give `logits` [batch, V] in f32 with a known V.
     Gives: another argument of that entry, the number of candidates (of
     `attune.kind` "size"), and two more results, `candidate_ids` and
     `candidate_logits` [batch, candidates], which are `attune.top_k` of the

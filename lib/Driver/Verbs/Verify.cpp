@@ -234,6 +234,10 @@ ExitCode Verifier::runDecode(const ModelSource &source) {
   if (!forward || !decode || !decode->findIds())
     return ExitCode::Success;
   int64_t length = 9, prefill = 5;
+  // All of a prompt sees what a later step would be.
+  if (const runtime::ArgInfo *inserted = decode->findInserted();
+      inserted && inserted->bidirectional == runtime::Bidirectional::Prompt)
+    prefill = length;
   int64_t context = fused.getModel().info().context;
   if (context > 0 && context < length)
     return ExitCode::Success;

@@ -158,6 +158,7 @@ std::unique_ptr<ChatPrompt> ChatPrompt::create(const ModelInfo &info,
               info.chatTokens.items[i]);
   for (const auto &[name, value] : options.variables)
     setMember(prompt->variables, name, value);
+  prompt->images = info.images;
   prompt->wantsParts = !prompt->rendersTexts(/*asParts=*/false) &&
                        prompt->rendersTexts(/*asParts=*/true);
   return prompt;
@@ -235,10 +236,24 @@ bool ChatPrompt::renderText(const std::vector<ChatMessage> &messages,
   return render(*chat, variables, std::move(list), addPrompt, text, error);
 }
 
+/// Parts of messages that are pictures.
+static size_t countPictures(const JsonValue &messages) {
+  size_t count = 0;
+  for (const JsonValue &message : messages.items)
+    if (const JsonValue *content = message.find("content"))
+      for (const JsonValue &part : content->items)
+        if (const JsonValue *type = part.find("type"))
+          count += type->string == "image";
+  return count;
+}
+
 bool ChatPrompt::encodeText(const Tokenizer &tokenizer, const std::string &text,
-                            std::vector<int64_t> &ids, Error &error) const {
+                            size_t pictures, std::vector<int64_t> &ids,
+                            Error &error) const {
   ids.clear();
-  if (!tokenizer.encode(text, ids, error, /*addSpecial=*/false))
+  std::string whole = text;
+  layOutPictures(images, pictures, whole);
+  if (!tokenizer.encode(whole, ids, error, /*addSpecial=*/false))
     return false;
   return !ids.empty() ||
          error.badInput(place + ": makes an empty prompt of the messages");
@@ -248,8 +263,11 @@ bool ChatPrompt::encode(const Tokenizer &tokenizer,
                         const std::vector<ChatMessage> &messages,
                         std::vector<int64_t> &ids, Error &error) const {
   std::string text;
+  size_t pictures = 0;
+  for (const ChatMessage &message : messages)
+    pictures += message.pictures.size();
   return renderText(messages, /*addPrompt=*/true, text, error) &&
-         encodeText(tokenizer, text, ids, error);
+         encodeText(tokenizer, text, pictures, ids, error);
 }
 
 bool ChatPrompt::encode(const Tokenizer &tokenizer, const JsonValue &messages,
@@ -263,7 +281,7 @@ bool ChatPrompt::encode(const Tokenizer &tokenizer, const JsonValue &messages,
   std::string text;
   return render(tools && toolUse ? *toolUse : *chat, std::move(all), messages,
                 /*addPrompt=*/true, text, error) &&
-         encodeText(tokenizer, text, ids, error);
+         encodeText(tokenizer, text, countPictures(messages), ids, error);
 }
 
 std::vector<int64_t> ChatPrompt::findEnds(const Tokenizer &tokenizer) const {

@@ -133,7 +133,8 @@ bool Conversation::prefill(const std::vector<int64_t> &ids,
          keys[common] == cached[common])
     ++common;
   // The logits are those of the last id, so that one is computed anyway.
-  common = std::min(common, ids.size() - 1);
+  common = placeToCut(model.info(), keys, std::min(common, ids.size() - 1),
+                      /*after=*/false);
   // The state of a recurrent layer cannot be taken back.
   Error ignored;
   if (!session->rewind(static_cast<int64_t>(common), ignored)) {
@@ -148,9 +149,12 @@ bool Conversation::prefill(const std::vector<int64_t> &ids,
   }
   numReused = static_cast<int64_t>(common);
   numComputed = static_cast<int64_t>(ids.size() - common);
-  for (size_t at = common; at < ids.size(); at += partLength)
-    if (!step(ids.data() + at, std::min(partLength, ids.size() - at), error))
+  for (size_t at = common, end; at < ids.size(); at = end) {
+    end = placeToCut(model.info(), keys, std::min(at + partLength, ids.size()),
+                     /*after=*/true);
+    if (!step(ids.data() + at, end - at, error))
       return false;
+  }
   cached = std::move(keys);
   return true;
 }

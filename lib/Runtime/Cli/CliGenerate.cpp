@@ -277,9 +277,12 @@ static bool findIds(const CompiledModel &model, const GenerateOptions &options,
   const ModelInfo &info = model.info();
   ids = prompt.ids;
   if (prompt.isText) {
-    if (!(chat ? encodeMessage(model, options, *chat, *tokenizer, prompt.text,
-                               ids, error)
-               : tokenizer->encode(prompt.text, ids, error)))
+    std::string text = prompt.text;
+    bool starts =
+        !chat && layOutPictures(info.images, options.pictures.size(), text);
+    if (!(chat ? encodeMessage(model, options, *chat, *tokenizer, text, ids,
+                               error)
+               : tokenizer->encode(text, ids, error, /*addSpecial=*/!starts)))
       return false;
     if (ids.empty() && info.bos >= 0)
       ids.push_back(info.bos);

@@ -73,7 +73,7 @@ static bool cachesBytes(const EntryInfo &entry) {
 bool Perplexity::open(int64_t window, Error &error) {
   const EntryInfo *entry = model.entry("forward");
   const EntryInfo *step = model.entry("decode");
-  if (step && (!entry || cachesBytes(*step))) {
+  if (step && (!entry || cachesBytes(*step) || step->findInserted())) {
     session = Session::create(model, /*batch=*/1, window, error);
     if (!session)
       return false;

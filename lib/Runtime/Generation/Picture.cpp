@@ -90,10 +90,39 @@ const ArgInfo &imageToken(const ModelInfo &model) {
   return *model.find("decode")->findInserted();
 }
 
+/// The string that a layout of pictures in texts has for `key`, or "".
+static std::string layoutOf(const JsonValue &images, const char *key) {
+  const JsonValue *layout = images.find("picture_text");
+  const JsonValue *value = layout ? layout->find(key) : nullptr;
+  return value && value->isString() ? value->string : "";
+}
+
+bool layOutPictures(const JsonValue &images, size_t pictures,
+                    std::string &text) {
+  std::string token = layoutOf(images, "token");
+  if (pictures == 0 || token.empty())
+    return false;
+  std::string start = layoutOf(images, "start");
+  std::string written = layoutOf(images, "text");
+  if (!start.empty() && text.find(token) == std::string::npos) {
+    text.insert(0, start);
+    for (size_t i = 0; i < pictures; ++i)
+      text.insert(0, token);
+  }
+  for (size_t at = 0; (at = text.find(token, at)) != std::string::npos;
+       at += written.size())
+    text.replace(at, token.size(), written);
+  text += layoutOf(images, "end");
+  return !start.empty();
+}
+
 bool namesPictures(const ModelInfo &model, const Tokenizer &tokenizer,
                    const std::string &text) {
   std::vector<int64_t> ids;
   Error ignored;
+  std::string token = layoutOf(model.images, "token");
+  if (!token.empty() && text.find(token) != std::string::npos)
+    return true;
   return tokenizer.encode(text, ids, ignored, /*addSpecial=*/false) &&
          std::count(ids.begin(), ids.end(), imageToken(model).inserted) != 0;
 }
@@ -134,6 +163,43 @@ std::vector<int64_t> cacheKeys(const ModelInfo &model,
     if (key == token.inserted && seen < all)
       key = -1 - pictures[seen++ / static_cast<size_t>(token.each)]->number;
   return keys;
+}
+
+size_t placeToCut(const ModelInfo &model, const std::vector<int64_t> &keys,
+                  size_t length, bool after) {
+  const EntryInfo *decode = model.find("decode");
+  const ArgInfo *token = decode ? decode->findInserted() : nullptr;
+  size_t size = keys.size();
+  if (!token || token->bidirectional == Bidirectional::None || length == 0 ||
+      length >= size)
+    return std::min(length, size);
+  if (token->bidirectional == Bidirectional::Prompt)
+    return after ? size : 0;
+  auto isShown = [&](size_t i) { return keys[i] < 0; };
+  size_t shown = 0;
+  for (size_t i = 0; i < length; ++i)
+    shown += isShown(i);
+  size_t each = static_cast<size_t>(token->each), within = shown % each;
+  for (size_t left = after ? each - within : within; within && left > 0;)
+    left -= isShown(after ? length++ : --length);
+  if (after && within)
+    return length;
+  size_t start = length, end = length;
+  while (start > 0 && !isShown(start - 1))
+    --start;
+  while (end < size && !isShown(end))
+    ++end;
+  if (length == start || (after && length == end))
+    return length;
+  if (length - start < fewRows)
+    length = after ? std::min(start + fewRows, end) : start;
+  if (end - length < fewRows && length != start) {
+    if (after)
+      length = end;
+    else if (length != end)
+      length = end - start >= 2 * fewRows ? end - fewRows : start;
+  }
+  return length;
 }
 
 } // namespace attune::runtime

@@ -80,6 +80,8 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
   session->keepsTokens = entry->recomputeBeyond == 0;
   if (const EntryInfo *encode = model.entry("encode"))
     session->encoder.reset(new Invocation(model, *encode));
+  if (const EntryInfo *span = model.entry("decode_span"))
+    session->spans.reset(new Invocation(model, *span));
   const ArgInfo *ids = entry->findIds();
   session->idsNames = model.info().codes.inputs;
   if (ids && session->idsNames.empty())
@@ -408,14 +410,20 @@ bool Session::bind(Invocation &call, const int64_t *ids, int64_t count,
 }
 
 /// Appends to the caches by one call, or by more of them where the room in
-/// rings asks for that; `setOutputs` gets the number of tokens before each.
+/// rings or pictures ask for that; `setOutputs` gets each with the number of
+/// tokens before it.
 template <typename F>
 bool Session::inPieces(Invocation &call, const int64_t *ids, int64_t count,
                        Error &error, F setOutputs) {
   int64_t before = past;
   for (int64_t done = 0; done < count;) {
-    int64_t piece = countPiece(count - done);
     const int64_t *part = ids + done;
+    Span span = {count - done, false};
+    // Guesses are behind all pictures.
+    bool works = &call == allTokens.get() ||
+                 findSpan(part, count, count - done, span, error);
+    Invocation &used = span.seeEachOther ? *spans : call;
+    int64_t piece = span.seeEachOther ? span.count : countPiece(span.count);
     if (piece < count && rowsOfIds() > 1) {
       idsOfPiece.clear();
       for (int64_t row = 0; row < rowsOfIds(); ++row)
@@ -423,12 +431,12 @@ bool Session::inPieces(Invocation &call, const int64_t *ids, int64_t count,
                           part + row * count + piece);
       part = idsOfPiece.data();
     }
-    bool works = makeRoom(piece, error) &&
-                 (!owner || owner->hold(numberOfOwner, past + piece, error)) &&
-                 bind(call, part, piece, error);
+    works = works && makeRoom(piece, error) &&
+            (!owner || owner->hold(numberOfOwner, past + piece, error)) &&
+            bind(used, part, piece, error);
     if (works) {
-      setOutputs(done);
-      works = call.run(error);
+      setOutputs(used, done);
+      works = used.run(error);
     }
     if (!works) {
       Error none;
@@ -443,19 +451,19 @@ bool Session::inPieces(Invocation &call, const int64_t *ids, int64_t count,
   return true;
 }
 
-void Session::setOutputs() {
-  invocation.setOutput(logitsOutput, logitsMemory.data());
+void Session::setOutputs(Invocation &call) {
+  call.setOutput(logitsOutput, logitsMemory.data());
   if (idsOutput < 0)
     return;
-  invocation.setOutput(idsOutput, candidateIdsBuffer.data());
-  invocation.setOutput(valuesOutput, candidateLogitsBuffer.data());
+  call.setOutput(idsOutput, candidateIdsBuffer.data());
+  call.setOutput(valuesOutput, candidateLogitsBuffer.data());
 }
 
 /// Calls the decode entry, which appends to the caches.
 bool Session::run(const int64_t *ids, int64_t count, Error &error) {
   copied = false;
   return inPieces(invocation, ids, count, error,
-                  [&](int64_t) { setOutputs(); });
+                  [&](Invocation &call, int64_t) { setOutputs(call); });
 }
 
 bool Session::rehearse(int64_t count, Error &error) {
@@ -463,16 +471,25 @@ bool Session::rehearse(int64_t count, Error &error) {
   for (const Ring &ring : rings)
     if (ring.room < maxLength)
       count = std::min(count, std::max<int64_t>(ring.slack / 2, 1));
+  if (!rehearse(invocation, count, error))
+    return false;
+  if (!spans)
+    return true;
+  bool ofPicture = inserted->bidirectional == Bidirectional::Image;
+  return rehearse(*spans, ofPicture ? inserted->each : count, error);
+}
+
+bool Session::rehearse(Invocation &call, int64_t count, Error &error) {
   count = std::min(count, maxLength);
   std::vector<int64_t> ids(static_cast<size_t>(rowsOfIds() * count));
   past = maxLength - count;
   for (Ring &ring : rings)
     ring.first = std::max<int64_t>(past + count - ring.room, 0);
   int64_t wanted = std::exchange(candidates, mostCandidates());
-  bool works = bind(invocation, ids.data(), count, error);
+  bool works = bind(call, ids.data(), count, error);
   if (works) {
-    setOutputs();
-    works = invocation.rehearse(error);
+    setOutputs(call);
+    works = call.rehearse(error);
   }
   candidates = wanted;
   reset();
@@ -491,9 +508,10 @@ const float *Session::stepAll(const int64_t *ids, int64_t count, Error &error) {
     return nullptr;
   }
   auto *logits = reinterpret_cast<float *>(allLogits.data());
-  bool works = inPieces(*allTokens, ids, count, error, [&](int64_t done) {
-    allTokens->setOutput(0, logits + done * vocabularySize);
-  });
+  bool works = inPieces(*allTokens, ids, count, error,
+                        [&](Invocation &call, int64_t done) {
+                          call.setOutput(0, logits + done * vocabularySize);
+                        });
   return works ? logits : nullptr;
 }
 

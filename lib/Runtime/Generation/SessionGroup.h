@@ -41,6 +41,7 @@ class SessionGroup {
 public:
   /// Room for `count` sessions of `capacity` positions.
   SessionGroup(CompiledModel &model, unsigned count, int64_t capacity);
+  const ModelInfo &info() const { return model.info(); }
   ~SessionGroup();
 
   /// Makes session `number`, if it is not there yet; null: failed. A session

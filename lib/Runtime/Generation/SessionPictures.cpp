@@ -197,8 +197,8 @@ void Session::forgetTakenBack() {
       insertedAt.end());
 }
 
-std::optional<int64_t> Session::vectorsRead() {
-  forgetTakenBack();
+/// Those that the rows take in all.
+int64_t Session::countVectors() const {
   int64_t all = 0;
   for (const Memory &vectors : memory)
     if (inserted && encoded && vectors.name == inserted->name) {
@@ -206,9 +206,71 @@ std::optional<int64_t> Session::vectorsRead() {
       for (size_t d = 0; d + 1 < vectors.shape.size(); ++d)
         all *= vectors.shape[d];
     }
+  return all;
+}
+
+std::optional<int64_t> Session::vectorsRead() {
+  forgetTakenBack();
+  int64_t all = countVectors();
   if (static_cast<int64_t>(insertedAt.size()) < all)
     return std::nullopt;
   return all;
+}
+
+/// All rows have image tokens at the same places.
+bool Session::checkRows(const int64_t *ids, int64_t count, int64_t length,
+                        Error &error) const {
+  for (int64_t row = 1; row < batch; ++row)
+    for (int64_t i = 0; i < length; ++i)
+      if ((ids[row * count + i] == inserted->inserted) !=
+          (ids[i] == inserted->inserted))
+        return error.badInput("rows of a batch have their pictures at "
+                              "different places");
+  return true;
+}
+
+/// Tokens of a picture that see each other are computed in one step, alone,
+/// which hides none of them: so what the step of others hides stays simple.
+/// What comes in a text before they do has its own step, too. Of `left` tokens
+/// `ids` has the first, and each further row `count` behind.
+bool Session::findSpan(const int64_t *ids, int64_t count, int64_t left,
+                       Span &span, Error &error) {
+  if (!spans)
+    return true;
+  if (inserted->bidirectional == Bidirectional::Prompt) {
+    span.seeEachOther = past == 0;
+    for (const Ring &ring : rings)
+      if (past == 0 && left > ring.window)
+        return error.badInput(
+            "the prompt has " + std::to_string(left) +
+            " tokens, which all see each other, but layers with a window of " +
+            std::to_string(ring.window) + " would not show them all");
+    return true;
+  }
+  forgetTakenBack();
+  int64_t each = inserted->each;
+  auto taken = static_cast<int64_t>(insertedAt.size()) / batch;
+  if (taken >= countVectors() / batch)
+    return true; // such tokens are like others
+  if (taken % each != 0)
+    return error.badInput("the text ends within a picture, whose " +
+                          std::to_string(each) +
+                          " tokens are computed together: rewind to the first "
+                          "of them");
+  int64_t first = std::find(ids, ids + left, inserted->inserted) - ids;
+  int64_t next = first > 0 ? first : each, together = 0;
+  while (first == 0 && together < std::min(each, left) &&
+         ids[together] == inserted->inserted)
+    ++together;
+  if (first == 0 && together < each)
+    return error.badInput(
+        "a step has " + std::to_string(together) + " of a picture's " +
+        std::to_string(each) +
+        " tokens next to each other; they are computed together");
+  if (!checkRows(ids, count, next, error))
+    return false;
+  span = {next, first == 0};
+  return true;
 }
 
 void Session::noteInserted(const int64_t *ids, int64_t count) {

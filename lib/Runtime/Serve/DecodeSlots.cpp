@@ -59,8 +59,13 @@ static size_t countCommon(const std::vector<int64_t> &held,
 /// The number of tokens that need no computing if a slot holds the first
 /// `common` tokens of a prompt. The rest is a piece of its own, and the last
 /// token is in it.
-static size_t countKept(size_t common, size_t prompt) {
-  return prompt > fewRows ? std::min(common, prompt - fewRows) : 0;
+static size_t countKept(const ModelInfo &model, size_t common,
+                        const std::vector<int64_t> &prompt) {
+  return prompt.size() > fewRows
+             ? placeToCut(model, prompt,
+                          std::min(common, prompt.size() - fewRows),
+                          /*after=*/false)
+             : 0;
 }
 
 /// The slot that holds most of a prompt, taken or not; a free one if it holds
@@ -72,7 +77,8 @@ DecodeSlots::Slot *DecodeSlots::findSource(const std::vector<int64_t> &prompt,
   for (Slot &each : slots) {
     if (each.adapter != adapter)
       continue;
-    size_t own = countKept(countCommon(each.prompt, prompt), prompt.size());
+    size_t own =
+        countKept(group.info(), countCommon(each.prompt, prompt), prompt);
     // Nobody goes on from what a state or a window has forgotten.
     const Session *session = group.find(numberOf(each));
     if (!session || !session->reaches(static_cast<int64_t>(own)))

@@ -555,7 +555,11 @@ size_t Scheduler::choosePiece(const Active &each, bool isAlone) {
   count = std::min(std::max(count, double(fewRows)), double(longPiece));
   size_t unit = slots->pieceUnit(each.slot);
   size_t piece = (static_cast<size_t>(count) + unit - 1) / unit * unit;
-  return left < piece + fewRows ? left : piece;
+  if (left < piece + fewRows)
+    return left;
+  return placeToCut(model.info(), each.keys, each.computed + piece,
+                    /*after=*/true) -
+         each.computed;
 }
 
 /// At a barrier of the piece, where the team can do something else. What was

@@ -30,6 +30,7 @@ struct Processor {
 static constexpr Processor processors[] = {
     {"CLIP", true, true, 224, Filter::Bicubic, CLIP_COLOURS},
     {"Siglip", false, false, 224, Filter::Bicubic, HALVES},
+    {"Gemma3", false, false, 224, Filter::Bilinear, HALVES},
     {"ViT", false, false, 224, Filter::Bilinear, HALVES},
     {"Bit", true, true, 224, Filter::Bicubic, CLIP_COLOURS},
     {"Qwen2VL", false, false, 0, Filter::Bicubic, CLIP_COLOURS},
@@ -181,6 +182,14 @@ bool Preparation::read(const JsonValue &config, std::string &problem) {
     return false;
   if (pads) {
     problem = "'do_pad': pictures that are padded are not understood";
+    return false;
+  }
+  bool pansAndScans = false;
+  if (!readFlag(config, "do_pan_and_scan", pansAndScans, problem))
+    return false;
+  if (pansAndScans) {
+    problem = "'do_pan_and_scan': pictures of which parts are seen, too, are "
+              "not understood";
     return false;
   }
   anySize = chosen->size == 0;

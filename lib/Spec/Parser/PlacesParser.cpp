@@ -120,8 +120,13 @@ bool LayerParser::parsePlaces(const Object &object, Layer &layer) {
     windowed = false;
   } else if (auto options = object.object("merge")) {
     Known size = options->integer("size", 2);
-    layer.op = Merge{size.value_or(2)};
-    if (needImage(*options) && size && width) {
+    bool mean = options->boolean("mean", false);
+    layer.op = Merge{size.value_or(2), mean};
+    constexpr int64_t mostOfMean = 16;
+    if (mean && size.value_or(2) > mostOfMean)
+      options->error("size", "is at most " + std::to_string(mostOfMean) +
+                                 " for the mean of squares");
+    if (needImage(*options) && size && width && !mean) {
       constexpr int64_t most = 1 << 24;
       if (*size > most || *width > most / *size / *size)
         options->error("size",

@@ -7,6 +7,8 @@
 
 #include "LayerParser.h"
 
+#include <algorithm>
+
 namespace attune::spec {
 
 static InstanceNorm parseInstanceNorm(const Object &object) {
@@ -348,6 +350,17 @@ Insert LayerParser::parseInsert(const Object &object) {
   if (insert.add && object.has("grid"))
     object.error("grid", "belongs to the vectors that stand in the places of "
                          "tokens");
+  insert.bidirectional = object.choice("bidirectional", Bidirectional::None);
+  bool isFirst = std::none_of(
+      stream.layers.begin(), stream.layers.end(), [](const Layer &layer) {
+        return std::holds_alternative<Insert>(layer.op) ||
+               std::holds_alternative<Block>(layer.op) ||
+               std::holds_alternative<Attention>(layer.op);
+      });
+  if (insert.bidirectional != Bidirectional::None && (insert.add || !isFirst))
+    object.error("bidirectional", "is for all attention of a stream, and "
+                                  "belongs to the first vectors that stand in "
+                                  "the places of tokens, before it");
   bool known = needTokens(object);
   const TensorSpec *ids = streamInput();
   if (!ids || ids->shape.size() != 2 || ids->dtype != DType::I64) {

@@ -171,6 +171,9 @@ const ObjectType &insertType() {
           {"add", boolean(),
            "add vectors to the tokens' instead of replacing these; default "
            "false"},
+          {"bidirectional", choice({"none", "image", "prompt"}),
+           "where attention is causal, the tokens of one image see each other "
+           "in both directions, or all tokens of a prompt do; default none"},
       },
       {},
       {}};
@@ -199,7 +202,9 @@ const ObjectType &mergeType() {
   static const ObjectType type{
       "merge",
       "Squares of an image's places as one, their channels side by side.",
-      {{"size", integer(2), "places on each side; default 2"}},
+      {{"size", integer(2), "places on each side; default 2"},
+       {"mean", boolean(),
+        "the mean of its places instead of their channels; default false"}},
       {},
       {}};
   return type;

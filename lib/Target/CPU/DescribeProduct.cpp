@@ -90,6 +90,9 @@ static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
     if (auto value = entry.getArgAttrOfType<IntegerAttr>(
             number, (Twine("attune.") + key).str()))
       object[key] = value.getInt();
+  if (auto value =
+          entry.getArgAttrOfType<StringAttr>(number, "attune.bidirectional"))
+    object["bidirectional"] = value.getValue();
   if (SmallVector<int64_t> most = longestSizes(entry, number); !most.empty())
     object["longest"] = llvm::json::Array(most);
   if (auto value = entry.getArgAttrOfType<StringAttr>(number, "attune.default"))

@@ -150,6 +150,17 @@ TEST(Sight, ProcessorsHaveTheirDefaults) {
   small.fill(3, numbers);
   EXPECT_EQ(numbers[1], float(image.pixels[3]));
   EXPECT_EQ(plain.width(), 0);
+  Preparation gemma =
+      preparationOf(R"({"image_processor_type": "Gemma3ImageProcessor",
+                        "do_pan_and_scan": null,
+                        "size": {"height": 3, "width": 5}})");
+  Image squeezed;
+  ASSERT_EQ(problemOf(bytesOf("rgb.jpg"), squeezed), "read");
+  ASSERT_TRUE(gemma.prepare(squeezed, small, problem));
+  small.fill(3, numbers);
+  resample(squeezed, 5, 3, Filter::Bilinear);
+  for (size_t i = 0; i < 15; ++i)
+    EXPECT_NEAR(numbers[i], squeezed.pixels[3 * i] / 127.5 - 1, 1e-6);
   EXPECT_EQ(preparationOf(R"({"image_processor_type": "BitImageProcessor",
                               "size": {"shortest_edge": 256}})")
                 .width(),
@@ -172,9 +183,12 @@ TEST(Sight, WhatIsNotUnderstoodIsRefused) {
   EXPECT_EQ(refused("[]"), "expected an object, found an array");
   EXPECT_EQ(refused("{}"),
             "'image_processor_type': expected one of CLIPImageProcessor, "
-            "SiglipImageProcessor, ViTImageProcessor, BitImageProcessor, "
-            "Qwen2VLImageProcessor, found "
-            "nothing");
+            "SiglipImageProcessor, Gemma3ImageProcessor, ViTImageProcessor, "
+            "BitImageProcessor, Qwen2VLImageProcessor, found nothing");
+  EXPECT_EQ(refused(R"({"image_processor_type": "Gemma3ImageProcessor",
+                        "do_pan_and_scan": true})"),
+            "'do_pan_and_scan': pictures of which parts are seen, too, are not "
+            "understood");
   auto clip = [](const std::string &more) {
     return refused(R"({"image_processor_type": "CLIPImageProcessor", )" + more +
                    "}");
