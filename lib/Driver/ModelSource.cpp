@@ -10,6 +10,7 @@
 #include "Calibration.h"
 #include "ChatTemplates.h"
 #include "Options/Target.h"
+#include "PictureFiles.h"
 
 #include "attune/Import/Gguf.h"
 #include "attune/Import/Tokenizers.h"
@@ -672,31 +673,6 @@ static bool chooseHeads(const Options &options, ModelSource &source,
     report.note({}, "results of attention over the texts of --calibrate, root "
                     "mean square:" +
                         errors);
-  return true;
-}
-
-/// How pictures become the input of a model that sees them, as the file beside
-/// config.json says it.
-static bool readPreparation(ModelSource &source, DiagnosticEngine &diags) {
-  if (!source.model || source.folder.empty())
-    return true;
-  bool sees = llvm::any_of(
-      source.model->streams.back().layers, [](const spec::Layer &layer) {
-        return std::holds_alternative<spec::Insert>(layer.op);
-      });
-  std::string path = source.folder + "/preprocessor_config.json";
-  if (!sees || !llvm::sys::fs::exists(path))
-    return true;
-  std::shared_ptr<const SourceFile> file = readSourceFile(path, diags);
-  if (!file)
-    return false;
-  if (llvm::Expected<llvm::json::Value> value = llvm::json::parse(file->text);
-      !value) {
-    diags.error({file, 1, 1},
-                "is not valid JSON: " + llvm::toString(value.takeError()));
-    return false;
-  }
-  source.imagesJson = file->text;
   return true;
 }
 

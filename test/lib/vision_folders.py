@@ -147,10 +147,108 @@ def third(width, inner, expert, layers, heads):
     return config, shapes
 
 
+def siglip(shapes, sight, image):
+    """SigLIP's tower of 1152 channels without its pooling."""
+    seen, inner = 1152, 4304
+
+    def linear(name, rows, columns):
+        shapes[name + ".weight"], shapes[name + ".bias"] = [rows, columns], [rows]
+
+    def norm(name):
+        shapes[name + ".weight"] = shapes[name + ".bias"] = [seen]
+    linear(sight + "embeddings.patch_embedding", seen, 0)
+    shapes[sight + "embeddings.patch_embedding.weight"] = [seen, 3, 14, 14]
+    shapes[sight + "embeddings.position_embedding.weight"] = [
+        (image // 14) ** 2, seen]
+    for i in range(27):
+        at = f"{sight}encoder.layers.{i}."
+        for name in "qkv":
+            linear(f"{at}self_attn.{name}_proj", seen, seen)
+        linear(at + "self_attn.out_proj", seen, seen)
+        linear(at + "mlp.fc1", inner, seen)
+        linear(at + "mlp.fc2", seen, inner)
+        norm(at + "layer_norm1")
+        norm(at + "layer_norm2")
+    norm(sight + "post_layernorm")
+    return {"hidden_size": seen, "intermediate_size": inner,
+            "model_type": "siglip_vision_model", "num_attention_heads": 16,
+            "num_hidden_layers": 27, "patch_size": 14, "vision_use_head": False}
+
+
+def gemma(shapes, width, inner, layers, heads, kv_heads, vocab, norms):
+    """A text model of Gemma's with heads of 256 channels."""
+    base = "language_model.model."
+    shapes[base + "embed_tokens.weight"] = [vocab, width]
+    shapes[base + "norm.weight"] = [width]
+    for i in range(layers):
+        at = f"{base}layers.{i}."
+        for name in norms:
+            shapes[f"{at}{name}.weight"] = [256 if "self_attn" in name else width]
+        for name, count in (("q", heads), ("k", kv_heads), ("v", kv_heads)):
+            shapes[f"{at}self_attn.{name}_proj.weight"] = [256 * count, width]
+        shapes[at + "self_attn.o_proj.weight"] = [width, 256 * heads]
+        shapes[at + "mlp.gate_proj.weight"] = [inner, width]
+        shapes[at + "mlp.up_proj.weight"] = [inner, width]
+        shapes[at + "mlp.down_proj.weight"] = [width, inner]
+
+
+def gemma3():
+    """Gemma 3 of 4 billion: its file leaves most of the text model's keys to the
+    class."""
+    shapes = {}
+    vision = siglip(shapes, "vision_tower.vision_model.", 896)
+    gemma(shapes, 2560, 10240, 34, 8, 4, 262208,
+          ["input_layernorm", "post_attention_layernorm",
+           "pre_feedforward_layernorm", "post_feedforward_layernorm",
+           "self_attn.q_norm", "self_attn.k_norm"])
+    shapes["multi_modal_projector.mm_input_projection_weight"] = [1152, 2560]
+    shapes["multi_modal_projector.mm_soft_emb_norm.weight"] = [1152]
+    return {
+        "architectures": ["Gemma3ForConditionalGeneration"],
+        "boi_token_index": 255999, "eoi_token_index": 256000,
+        "eos_token_id": [1, 106], "image_token_index": 262144,
+        "initializer_range": 0.02, "mm_tokens_per_image": 256,
+        "model_type": "gemma3",
+        "text_config": {
+            "hidden_size": 2560, "intermediate_size": 10240,
+            "model_type": "gemma3_text", "num_hidden_layers": 34,
+            "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+            "sliding_window": 1024},
+        "torch_dtype": "bfloat16", "transformers_version": "4.50.0.dev0",
+        "vision_config": {**vision, "image_size": 896}}, shapes
+
+
+def paligemma():
+    """PaliGemma of 3 billion for images of 224 x 224 pixels."""
+    shapes = {}
+    vision = siglip(shapes, "vision_tower.vision_model.", 224)
+    gemma(shapes, 2048, 16384, 18, 8, 1, 257216,
+          ["input_layernorm", "post_attention_layernorm"])
+    shapes["multi_modal_projector.linear.weight"] = [2048, 1152]
+    shapes["multi_modal_projector.linear.bias"] = [2048]
+    return {
+        "_vocab_size": 257152,
+        "architectures": ["PaliGemmaForConditionalGeneration"],
+        "bos_token_id": 2, "eos_token_id": 1, "hidden_size": 2048,
+        "ignore_index": -100, "image_token_index": 257152,
+        "model_type": "paligemma", "pad_token_id": 0, "projection_dim": 2048,
+        "text_config": {
+            "hidden_size": 2048, "intermediate_size": 16384,
+            "model_type": "gemma", "num_attention_heads": 8,
+            "num_hidden_layers": 18, "num_image_tokens": 256,
+            "num_key_value_heads": 1, "torch_dtype": "float32",
+            "vocab_size": 257216},
+        "torch_dtype": "float32", "transformers_version": "4.42.0.dev0",
+        "vision_config": {**vision, "num_image_tokens": 256,
+                          "projection_dim": 2048,
+                          "projector_hidden_act": "gelu_fast"}}, shapes
+
+
 MODELS = {
     "Qwen2-VL-2B": second(1536, 8960, 28, 12, 2, 151936, True),
     "Qwen2-VL-7B": second(3584, 18944, 28, 28, 4, 152064, False),
-    "Qwen3-VL-30B-A3B": third(2048, 6144, 768, 48, 32)}
+    "Qwen3-VL-30B-A3B": third(2048, 6144, 768, 48, 32),
+    "gemma-3-4b-it": gemma3(), "paligemma-3b-pt-224": paligemma()}
 
 
 for name, (config, shapes) in MODELS.items():

@@ -378,8 +378,13 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
   KeyReport keys;
   keys.ignored = ignoredKeys;
   std::optional<TextPart> text = findTextPart(*json.root);
-  if (text)
+  if (text) {
     text->imageSize = imageSize;
+    // Who ignores the tower wants the text model alone.
+    for (const std::string &name : ignoredKeys)
+      if (name == "vision_config" && json.root->find(name))
+        keys.foundIgnored.insert(name);
+  }
   Config config(text ? text->object : *json.root, text ? "/text_config" : "",
                 json.reporter, keys);
   ImportContext context{config};

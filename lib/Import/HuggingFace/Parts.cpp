@@ -118,17 +118,28 @@ std::optional<TextPart> findTextPart(const Value &root) {
   TextPart part;
   part.object = *text;
   part.whole = spec::quote(type->text);
-  // LLaVA's class takes LLaMA where the text model does not say what it is.
+  // What a class takes where the text model does not say what it is.
+  const char *usual = type->text == "gemma3"      ? "gemma3_text"
+                      : type->text == "paligemma" ? "gemma"
+                                                  : "llama";
   const Value *inner = text->find("model_type");
-  part.type = spec::quote(inner && inner->isString() ? inner->text : "llama");
+  part.type = spec::quote(inner && inner->isString() ? inner->text : usual);
   if (!inner) {
     Value::Member member{"model_type", text->offset, *type};
-    member.value.text = "llama";
+    member.value.text = usual;
     part.object.members.push_back(std::move(member));
   }
   for (const Value::Member &member : root.members)
     if (isShared(member.key) && !text->find(member.key))
       part.object.members.push_back(member);
+  // PaliGemma's class says here what its tower gives.
+  std::vector<Value::Member> &members = part.object.members;
+  if (type->text == "paligemma")
+    members.erase(std::remove_if(members.begin(), members.end(),
+                                 [](const Value::Member &member) {
+                                   return member.key == "num_image_tokens";
+                                 }),
+                  members.end());
   if (inner)
     addDefaults(part, inner->text);
   return part;

@@ -46,7 +46,8 @@ struct SightSource {
   KeyReport &keys;
   spec::Reporter &reporter;
 
-  const spec::Value *tower() const; ///< `vision_config`; null: none
+  /// `vision_config`; null: there is none, or it is ignored.
+  const spec::Value *tower() const;
   /// The first of `prefixes` under which the checkpoint has `rest`; empty:
   /// none.
   std::string findPrefix(std::initializer_list<const char *> prefixes,
@@ -59,7 +60,10 @@ struct SightSource {
 /// other one behind the next block. Sets `part.sees`, unless the tower is none
 /// that is known: then the model stays one of texts. False after an error.
 bool readSight(const SightSource &source, TextPart &part, spec::Model &sight);
-/// The same of LLaVA with CLIP's tower, and of Qwen-VL from the second on.
+/// The same of Gemma 3 and PaliGemma, of LLaVA with CLIP's tower, and of
+/// Qwen-VL from the second on.
+bool readGemmaVision(const SightSource &source, TextPart &part,
+                     spec::Model &sight);
 bool readLlava(const SightSource &source, TextPart &part, spec::Model &sight);
 bool readQwenVision(const SightSource &source, TextPart &part,
                     spec::Model &sight);

@@ -15,7 +15,9 @@ using namespace spec;
 
 const Value *SightSource::tower() const {
   const Value *tower = root.find("vision_config");
-  return tower && tower->isObject() ? tower : nullptr;
+  bool counts =
+      tower && tower->isObject() && !keys.foundIgnored.count("vision_config");
+  return counts ? tower : nullptr;
 }
 
 std::string
@@ -33,6 +35,8 @@ bool readSight(const SightSource &source, TextPart &part, Model &sight) {
     return true;
   if (type->text == "llava")
     return readLlava(source, part, sight);
+  if (type->text == "gemma3" || type->text == "paligemma")
+    return readGemmaVision(source, part, sight);
   for (const char *qwen :
        {"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"})
     if (type->text == qwen)

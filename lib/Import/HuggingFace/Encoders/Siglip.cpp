@@ -13,6 +13,80 @@ namespace attune::hf {
 
 using namespace spec;
 
+/// Images of different sizes, each cut into at most so many patches, row by
+/// row, of which it has as many rows and columns as its shape says.
+static void patchInputs(EncoderBuilder &builder, int64_t numbers,
+                        const std::string &batch,
+                        const SourceLocation &location) {
+  TensorSpec input;
+  input.location = location;
+  input.name = "pixel_values";
+  input.shape = {{-1, batch}, {-1, "patches"}, {numbers, ""}};
+  builder.model.inputs.push_back(input);
+  input.name = "pixel_attention_mask";
+  input.dtype = DType::Bool;
+  input.shape.pop_back();
+  input.fallback = "ones";
+  builder.model.inputs.push_back(input);
+  input.name = "spatial_shapes";
+  input.dtype = DType::I64;
+  input.shape[1] = {2, ""};
+  input.fallback = "";
+  builder.model.inputs.push_back(input);
+}
+
+SiglipVision addSiglipVision(EncoderBuilder &builder, Config &config,
+                             const std::string &prefix,
+                             const std::string &batch, bool flexible) {
+  EncoderSizes sizes =
+      readEncoderSizes(config, {768, 12, 12, 3072, 1e-6, Activation::GeluTanh},
+                       "gelu_pytorch_tanh");
+  const char *extent = flexible ? "num_patches" : "image_size";
+  int64_t image = config.integer(extent, flexible ? 256 : 224);
+  int64_t patch = config.integer("patch_size", 16, 4096);
+  int64_t channels = config.integer("num_channels", 3, 4096);
+  SiglipVision tower;
+  tower.hasHead = config.flag("vision_use_head", true);
+  ignoreTowerKeys(config);
+  auto side = static_cast<int64_t>(std::sqrt(double(image)));
+  if (flexible && side * side != image)
+    config.error(extent, "expected the places of a square image");
+  if (!flexible && patch > image)
+    config.error("patch_size", "is larger than the image");
+  if (config.hasErrors())
+    return tower;
+  Positions positions;
+  positions.count = PositionCount::Tokens;
+  int64_t numbers = flexible ? channels * patch * patch : channels;
+  StreamBuilder stream(config, prefix, numbers);
+  if (flexible) {
+    patchInputs(builder, numbers, batch, config.locate(extent));
+    Linear linear;
+    linear.out = sizes.width;
+    linear.bias = true;
+    stream.add("embeddings.patch_embedding", "patch_size", linear, sizes.width);
+    positions.length = image;
+    positions.grid = {side, side};
+    positions.interpolate = Interpolation::Antialias;
+    positions.shapesInput = "spatial_shapes";
+  } else {
+    builder.imageInput(channels, image, image, batch, config.locate(extent));
+    stream.add("embeddings.patch_embedding", "patch_size",
+               patches(channels, sizes.width, patch), sizes.width);
+    side = image / patch;
+    positions.length = side * side;
+  }
+  stream.add("embeddings.position_embedding", extent, positions);
+  tower.block = encoderBlock(sizes, Placement::Pre);
+  stream.blocks("encoder.layers.{i}", "num_hidden_layers", sizes.layers,
+                tower.block, towerTensors());
+  stream.norm("post_layernorm", tower.block.norm);
+  builder.finish("vision", "pixel_values", std::move(stream));
+  tower.width = sizes.width;
+  tower.side = side;
+  return tower;
+}
+
 namespace {
 /// Both towers, of which a model may have one. Unlike those of CLIP neither has
 /// a causal mask or class tokens.
@@ -60,74 +134,12 @@ public:
   /// reads of all patches. Gives the width.
   int64_t vision(Config &config, const std::string &batch,
                  bool classifies = false) {
-    EncoderSizes sizes = readEncoderSizes(
-        config, {768, 12, 12, 3072, 1e-6, Activation::GeluTanh},
-        "gelu_pytorch_tanh");
-    const char *extent = flexible ? "num_patches" : "image_size";
-    int64_t image = config.integer(extent, flexible ? 256 : 224);
-    int64_t patch = config.integer("patch_size", 16, 4096);
-    int64_t channels = config.integer("num_channels", 3, 4096);
-    hasHead = config.flag("vision_use_head", true);
-    ignoreTowerKeys(config);
-    auto side = static_cast<int64_t>(std::sqrt(double(image)));
-    if (flexible && side * side != image)
-      config.error(extent, "expected the places of a square image");
-    if (!flexible && patch > image)
-      config.error("patch_size", "is larger than the image");
-    if (config.hasErrors())
-      return 0;
-    std::string prefix = "vision_model.";
-    Positions positions;
-    positions.count = PositionCount::Tokens;
-    int64_t numbers = flexible ? channels * patch * patch : channels;
-    StreamBuilder stream(config, prefix, numbers);
-    if (flexible) {
-      patchInputs(numbers, batch, config.locate(extent));
-      Linear linear;
-      linear.out = sizes.width;
-      linear.bias = true;
-      stream.add("embeddings.patch_embedding", "patch_size", linear,
-                 sizes.width);
-      positions.length = image;
-      positions.grid = {side, side};
-      positions.interpolate = Interpolation::Antialias;
-      positions.shapesInput = "spatial_shapes";
-    } else {
-      builder.imageInput(channels, image, image, batch, config.locate(extent));
-      stream.add("embeddings.patch_embedding", "patch_size",
-                 patches(channels, sizes.width, patch), sizes.width);
-      positions.length = (image / patch) * (image / patch);
-    }
-    stream.add("embeddings.position_embedding", extent, positions);
-    Block block = encoderBlock(sizes, Placement::Pre);
-    stream.blocks("encoder.layers.{i}", "num_hidden_layers", sizes.layers,
-                  block, towerTensors());
-    stream.norm("post_layernorm", block.norm);
-    builder.finish("vision", "pixel_values", std::move(stream));
-    if (hasHead && !classifies)
-      pool(config, block);
-    return sizes.width;
-  }
-
-  /// Images of different sizes, each cut into at most so many patches, row by
-  /// row, of which it has as many rows and columns as its shape says.
-  void patchInputs(int64_t numbers, const std::string &batch,
-                   const SourceLocation &location) {
-    TensorSpec input;
-    input.location = location;
-    input.name = "pixel_values";
-    input.shape = {{-1, batch}, {-1, "patches"}, {numbers, ""}};
-    builder.model.inputs.push_back(input);
-    input.name = "pixel_attention_mask";
-    input.dtype = DType::Bool;
-    input.shape.pop_back();
-    input.fallback = "ones";
-    builder.model.inputs.push_back(input);
-    input.name = "spatial_shapes";
-    input.dtype = DType::I64;
-    input.shape[1] = {2, ""};
-    input.fallback = "";
-    builder.model.inputs.push_back(input);
+    SiglipVision tower =
+        addSiglipVision(builder, config, "vision_model.", batch, flexible);
+    hasHead = tower.hasHead;
+    if (tower.width && hasHead && !classifies)
+      pool(config, tower.block);
+    return tower.width;
   }
 
   /// Attention of the learned query, then a feed-forward layer.

@@ -36,6 +36,19 @@ ClipVision addClipVision(EncoderBuilder &builder, Config &config,
                          const std::string &prefix, const std::string &batch,
                          int64_t layer = -1);
 
+struct SiglipVision {
+  spec::Block block; ///< one of its blocks
+  int64_t width = 0;
+  int64_t side = 0;    ///< patches on each side of an image
+  bool hasHead = true; ///< a pooling, which is not added
+};
+/// The stream "vision" of SigLIP's tower of images, normed; `flexible`: it
+/// takes patches of images of different sizes (NaFlex). Of width 0 after an
+/// error.
+SiglipVision addSiglipVision(EncoderBuilder &builder, Config &config,
+                             const std::string &prefix,
+                             const std::string &batch, bool flexible = false);
+
 /// Scores of the mean of the tokens of `from` behind the first `before`.
 void classifyPatches(EncoderBuilder &builder, const char *from, int64_t width,
                      int64_t before);
