@@ -28,7 +28,7 @@ struct NamedSize {
 mlir::LogicalResult sameSize(mlir::Operation *op, NamedSize left,
                              NamedSize right);
 
-/// The same of the numbers that rows have, of which those in bytes have fewer
+/// The same for the numbers that rows have; rows in bytes have fewer numbers
 /// than elements.
 mlir::LogicalResult sameWidth(mlir::Operation *op, NamedSize left,
                               NamedSize right);

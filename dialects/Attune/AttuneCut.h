@@ -24,21 +24,21 @@ struct WeightCut {
       return begin == other.begin && count == other.count;
     }
   };
-  /// Of the whole matrix; a vector has one column.
+  /// The sizes of the whole matrix; a vector has one column.
   int64_t wholeRows = 0, wholeColumns = 1;
   /// For each rank, the rows it has of the whole one, in its order.
   llvm::SmallVector<llvm::SmallVector<Rows>> rows;
   /// For each rank, where its columns begin in the whole matrix and how many of
   /// them count: those behind are zero. Empty: all ranks have all columns.
   llvm::SmallVector<Rows> columns;
-  /// Of a weight in parts: `rows` are of these, `wholeColumns` what each has.
+  /// The weight is in parts: `rows` are parts, `wholeColumns` the size of one.
   bool cutsParts = false;
 
   int64_t numRanks() const { return int64_t(rows.size()); }
   bool cutsColumns() const { return !columns.empty(); }
-  /// Of a factor of the matrix, with `between` columns of the left one. Ranks
-  /// that share rows share those of the left one, and all have the right one;
-  /// if they share columns, the other way round.
+  /// The cut of a factor of the matrix, with `between` columns of the left one.
+  /// Ranks that share rows share those of the left one, and all have the right
+  /// one; if they share columns, the other way round.
   std::optional<WeightCut> ofFactor(bool left, int64_t between) const {
     if (left == cutsColumns())
       return std::nullopt;

@@ -57,7 +57,7 @@ def Attune_ChooseKeysOp : Attune_Op<"choose_keys",
   let description = [{
     A query sees key n unless `mask` is false there, n is `lengths[b]` or more,
     or there is a `past` and n > past + m: the query's own key is number past + m.
-    Of the keys that it sees, u is before v if `c[u] > c[v]`, or `c[u] = c[v]` and
+    Among the keys seen, u comes before v if `c[u] > c[v]`, or `c[u] = c[v]` and
     u < v, where `c` is the score, or infinity if it is no number. The two zeros
     are equal.
 

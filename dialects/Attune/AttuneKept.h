@@ -21,7 +21,7 @@ struct KeptPart {
   /// Neighbours: the first one, and how many.
   using Ranges = llvm::SmallVector<std::pair<int64_t, int64_t>>;
 
-  /// Of the whole matrix; a vector has one column.
+  /// The sizes of the whole matrix; a vector has one column.
   int64_t wholeRows = 0, wholeColumns = 1;
   /// For each layer; one list is for all layers, and none keeps everything.
   llvm::SmallVector<Ranges> rows, columns;

@@ -16,9 +16,8 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 // A tensor, or the buffer that it becomes.
 def Attune_MeshPlace : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef]>;
 
-// What ranks exchange is in memory, so that these ops stay whole until there
-// are buffers. Only what makes them and what lowers them includes
-// Attune/AttuneMeshOps.h.
+// Ranks exchange memory, so these ops stay whole until there are buffers. Only
+// code that makes them or lowers them includes Attune/AttuneMeshOps.h.
 class Attune_MeshOp<string mnemonic>
     : Attune_Op<mnemonic, [DestinationStyleOpInterface,
         DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,

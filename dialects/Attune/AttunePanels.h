@@ -78,8 +78,8 @@ inline bool isGroupOfNibbles(int64_t size) {
   return isGroup(size) && size % 32 == 0;
 }
 
-/// How many groups a row has that comes with so many scales, each of which may
-/// stand beside a zero point; -1: they are no pairs.
+/// How many groups a row with `scales` scales has, each of which may stand
+/// beside a zero point; -1: they are no pairs.
 inline int64_t groupsOfScales(int64_t scales, bool zeros) {
   if (mlir::ShapedType::isDynamic(scales) || !zeros)
     return scales;

@@ -63,9 +63,9 @@ def Attune_QuantizedLinearOp : Attune_Op<"quantized_linear",
     With `zeros` each group has a zero point of its own, and scales are pairs:
     `t[n, g]` is entry 2g of a row of them and `z[n, g]`, any number, entry 2g + 1.
 
-    Of 4 bits with scales of f8E8M0FNU the numbers are floats, e2m1: `W - z` is
-    0, 0.5, 1, 1.5, 2, 3, 4 or 6 for W below 8, and these less than 0 from there on.
-    Of f8E4M3FN they are floats of 8 bits, and z is 0. Such floats multiply numbers.
+    Numbers of 4 bits with scales of f8E8M0FNU are floats, e2m1: `W - z` is 0, 0.5,
+    1, 1.5, 2, 3, 4 or 6 for W below 8, and minus these from there on. Those of
+    f8E4M3FN are floats of 8 bits, and z is 0. Such floats multiply numbers.
 
     Without scales of the input X is numbers, and s is 1: all sums are in f32 then,
     in the order of columns within a group.

@@ -130,7 +130,7 @@ static LogicalResult bounds(Operation *op, int64_t most, NamedSize size) {
   return success();
 }
 
-/// What is fetched for later is more of `now`.
+/// What is fetched for later has to be more of `now`.
 static LogicalResult goesOn(Operation *op, Value now, Value next,
                             StringRef owner, StringRef nextOwner) {
   if (!next)

@@ -13,7 +13,7 @@ include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-// What one tile computes. Loops of upstream dialects visit the tiles; operands
+// The work of one tile. Loops of upstream dialects visit the tiles; operands
 // say what is fetched meanwhile. The ops take tensors, and give one for each
 // destination, or buffers, and give none: they stay whole when tensors become
 // memory, so that the loops around them can be read, and turn into vector code
@@ -358,7 +358,7 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
     and `whole` says that it is one of many such tiles, which share what is
     fetched.
     `prefetch` is a panel: while rows pass panel `p + j`, the caches are asked for
-    panel `prefetch + j`, or for the next part of the panel itself. Of a stack it
+    panel `prefetch + j`, or for the next part of the panel itself. In a stack it
     is a panel of matrix `next_matrix`. These change no result.
 
     Summed in f32 in the order of k, groups first. Rounds once, at the end; with

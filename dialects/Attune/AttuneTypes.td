@@ -105,8 +105,8 @@ def Attune_Cache : RankedTensorOf<[F32, F16, BF16, I8, F8E4M3FN],
 def Attune_Reify : DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
                                              ["reifyResultShapes"]>;
 
-// What changes scores, on every op that makes them: see AttuneScores.h, which
-// has the formulas, and `mask_scores`.
+// Operands that change scores, on every op that makes them: see AttuneScores.h,
+// which has the formulas, and `mask_scores`.
 class Attune_ScoreOperands<Type mask, Type bias, Type diagonals, Type perHead> {
   dag operands = (ins Optional<mask>:$mask, Optional<bias>:$bias,
                       Optional<diagonals>:$diagonals,

@@ -76,7 +76,7 @@ private:
            (cut.cutsColumns() ? cut.columns[rank].count : cut.wholeColumns);
   }
 
-  /// Of one part, without the padding of panels.
+  /// Elements of one part, without the padding of panels.
   static int64_t elementsOf(WeightOp weight) {
     RankedTensorType type = weight.getPartType();
     auto rows = weight->getAttrOfType<IntegerAttr>("attune.rows");
@@ -121,7 +121,7 @@ private:
       double heads = double(query.getDimSize(1)) * double(times);
       double width = double(query.getDimSize(3)) +
                      double(widthOfRows(attention.getValue().getType()));
-      // Of cached ones those that its merging shares out; else rings have them.
+      // Ranks share cached keys if their results are merged; rings are whole.
       bool shared =
           attention.getLse() && llvm::any_of(attention.getLse().getUsers(),
                                              llvm::IsaPred<AllMergeOp>);
@@ -166,7 +166,7 @@ private:
     }
   }
 
-  /// Of a long sum: what each other rank gets, and whether ranks meet twice.
+  /// How a long sum goes: what each other rank gets; whether ranks meet twice.
   /// Tokens that go to this rank's experts are the part that it has to give.
   void countShares(Value experts, int64_t &pieces, double &others) const {
     double given = 1, ranks = double(result.parts);
@@ -182,7 +182,7 @@ private:
     others *= (given + 1) / ranks;
   }
 
-  /// Of one sequence, or of its one new token: all dimensions but the last.
+  /// Rows of a sequence, or of its one new token: dimensions but the last.
   double rowsOf(Value value) const {
     double rows = 1;
     auto shape = cast<ShapedType>(value.getType()).getShape();

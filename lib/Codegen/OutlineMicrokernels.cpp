@@ -102,8 +102,8 @@ private:
   llvm::SetVector<Operation *> moved;
 };
 
-/// The type of an argument: of how many panels a matrix has, or rows an input,
-/// a microkernel knows nothing.
+/// The type of an argument: a microkernel does not know how many panels a
+/// matrix has, or how many rows an input.
 Type argumentType(Type type) {
   auto memory = dyn_cast<MemRefType>(type);
   if (!memory || memory.getRank() < 2 || memory.isDynamicDim(0))

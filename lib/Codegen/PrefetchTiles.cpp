@@ -108,8 +108,8 @@ Value cutNext(OpBuilder &b, Location loc, Nest nest,
                                         slice.getMixedStrides());
 }
 
-/// Bytes of a panel that its rows pass before anything else comes: of gate and
-/// partner, in f32, pairs or quads; of one part, if there is a number of them.
+/// Bytes of a panel that its rows pass before anything else comes: a gate's and
+/// its partner's, in f32, pairs or quads; or one part's, if it has parts.
 int64_t bytesOfPanel(PackedProductOp product) {
   auto type = cast<ShapedType>(product.getWeight().getType());
   int64_t bytes = type.getDimSize(1) * product.getPanelWidth() * 4 *

@@ -70,7 +70,7 @@ std::string SizeText::sizeText(Value value, unsigned depth) const {
         argument, [&](Value passed) { return sizeText(passed, depth - 1); });
   }
   Operation *op = value.getDefiningOp();
-  // Of several ranks the first one, which has no less than others.
+  // The first of several ranks, which has no less than the others.
   if (isa<RankOp>(op))
     return "0";
   if (auto dim = dyn_cast<memref::DimOp>(op))

@@ -368,7 +368,7 @@ driver::measureHeads(const Options &options, Report &report,
 std::optional<HeadRules::Heads>
 driver::chooseLeast(const HeadProducts &products, int64_t keyHeads,
                     double share, std::string &problem) {
-  // What goes together.
+  // How many heads are removed together.
   int64_t together = keyHeads > 1 ? products.heads / keyHeads : 1;
   int64_t units = products.heads / together;
   auto count = int64_t(share * double(units) + 1e-9);

@@ -25,7 +25,7 @@ struct SeenInputs {
   int64_t begin = 0;  ///< the window's first token
   int64_t layers = 0, tokens = 0, width = 0;
   const float *values = nullptr; ///< [layers, tokens, width]
-  /// Of a mixture: [layers, tokens, active].
+  /// The experts of a mixture: [layers, tokens, active].
   const int64_t *experts = nullptr;
   int64_t active = 0;
 

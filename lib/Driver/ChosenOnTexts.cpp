@@ -146,7 +146,7 @@ public:
   TextCalibration(const Options &options, Report &report)
       : options(options), report(report), run(options, report) {}
 
-  /// What numbers are to be chosen for. False after an error.
+  /// Collects the weights to choose numbers for. False after an error.
   bool collect(mlir::ModuleOp weights);
   bool isEmpty() const { return chosen->wanted.empty(); }
   bool choose();
@@ -208,7 +208,7 @@ bool TextCalibration::collect(mlir::ModuleOp weights) {
     StoredForm form = formOf(weight);
     if (form.bits == 0 || weight.holdsScales())
       continue;
-    // What is of this form already keeps its numbers.
+    // A weight stored in this form already keeps its numbers.
     auto stored = weight->getAttrOfType<mlir::StringAttr>("attune.stored");
     if (stored && stored.getValue() == form.text())
       continue;

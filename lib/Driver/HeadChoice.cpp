@@ -83,13 +83,13 @@ static std::string escape(StringRef name) {
 }
 
 namespace {
-/// What one repeat of a layer keeps: of its attention, then of its cross
-/// attention.
+/// The heads that one repeat of a layer keeps: in its attention, then in its
+/// cross attention.
 struct Repeat {
   std::vector<KeptHeads> kept;
   bool loses = false;
 
-  /// How many heads are kept: repeats of which that differs are stored apart.
+  /// How many heads are kept: repeats that differ in this are stored apart.
   std::string counts() const {
     std::string text;
     for (const KeptHeads &heads : kept)

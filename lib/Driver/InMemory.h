@@ -30,7 +30,7 @@ public:
 
   runtime::CompiledModel &getModel() { return *model; }
   uint64_t getWeightBytes() const { return weights.size(); }
-  /// Of these, what a token goes through: without experts that are not its own.
+  /// The bytes that a token reads: without experts that are not its own.
   double getActiveBytes() const {
     return double(weights.size()) - inactiveBytes;
   }

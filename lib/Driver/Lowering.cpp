@@ -555,7 +555,7 @@ bool Lowering::lowerToLoops() {
 }
 
 bool Lowering::lowerToVector() {
-  // What was imported says it all.
+  // Imported entries need no check.
   if (!source.model && mlir::failed(checkEntries(*module))) {
     code = ExitCode::BadInput;
     return false;

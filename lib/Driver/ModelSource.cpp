@@ -160,7 +160,7 @@ static std::string problemOfFolder(StringRef path) {
   if (sys::fs::exists(inFolder(path, "adapter_config.json")))
     return describeAdapter(path);
   if (sys::fs::exists(inFolder(path, "model_index.json"))) {
-    // Of diffusers' models the transformer is the one to compile.
+    // The transformer of a diffusers folder is the model to compile.
     SmallString<128> transformer(path);
     sys::path::append(transformer, "transformer", "config.json");
     if (sys::fs::exists(transformer))

@@ -163,7 +163,7 @@ LogicalResult EntryImporter::axesTables(const spec::Rope &rope,
       Value isRow = arith::CmpIOp::create(
           b, at, arith::CmpIPredicate::eq, axis,
           arith::ConstantIntOp::create(b, at, b.getI64Type(), 0));
-      // Of tokens before the image this is a very large number.
+      // This is a very large number for tokens before the image.
       Value place = arith::SubIOp::create(b, at, i[1], n.index(before));
       Value row = arith::DivUIOp::create(b, at, place, width);
       Value column = arith::RemUIOp::create(b, at, place, width);

@@ -180,8 +180,8 @@ LogicalResult EntryImporter::createTurns(size_t number,
   return success();
 }
 
-/// A loop that calls the layer's functions for each repeat. Of equal layers it
-/// calls them with the numbers of this one's.
+/// A loop that calls the layer's functions for each repeat. Equal layers call
+/// the same functions, with their own numbers.
 LogicalResult EntryImporter::importCalls(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   Location at = loc(layer.location);
@@ -228,7 +228,7 @@ LogicalResult EntryImporter::importCalls(size_t number) {
                        (turn.scope.lendsKeys ? 2 : 0);
     for (size_t i = 0; i < numCaches; ++i)
       turn.places.push_back(next++);
-    // What is given to later blocks follows the maps.
+    // Values that go to later blocks follow the maps.
     for (size_t i = numCaches; i < replaced(turn.scope).size(); ++i)
       turn.places.push_back(map++);
   }

@@ -24,7 +24,7 @@ static Value poolPlaces(OpBuilder &builder, Location at, attune::PoolKind kind,
       /*mask=*/Value(), /*tokens=*/Value(), builder.getI64IntegerAttr(0));
 }
 
-/// Of each row, the first place whose number is the largest.
+/// The first place of each row whose number is the largest.
 static Value findFirst(OpBuilder &builder, Location at, Value numbers,
                        Value largest, int64_t count) {
   // Where no number is one the last place is as good as any.
@@ -58,9 +58,9 @@ static Value findFirst(OpBuilder &builder, Location at, Value numbers,
       .getResult(0);
 }
 
-/// The codes [batch, frames] of those of the first `count` rows of a table that
-/// are nearest to the stream's vectors, of which they are taken off. Of a code
-/// e and all vectors r, |r - e|^2 is smallest where r e - |e|^2 / 2 is largest.
+/// The codes [batch, frames] of the rows nearest to the stream's vectors, among
+/// the first `count` of a table; subtracts these rows. For a row e and a vector
+/// r, |r - e|^2 is least where r e - |e|^2 / 2 is largest.
 Value EntryImporter::nearestCodes(const spec::Layer &layer,
                                   const std::string &symbol, int64_t count) {
   const auto &op = std::get<spec::Embedding>(layer.op);
@@ -149,7 +149,7 @@ LogicalResult EntryImporter::importCodes() {
                         std::to_string(table->width));
         return failure();
       }
-      // What stands for no code is the last row.
+      // The last row stands for no code.
       bool hasNone = model.playback && model.playback->none;
       Value ids = nearestCodes(layer, shared.symbols[s][n],
                                table->vocab - (hasNone ? 1 : 0));

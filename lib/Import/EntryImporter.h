@@ -134,7 +134,7 @@ private:
     mlir::Location loc;
     std::optional<int64_t> ignored = {};
     int64_t ring = 0; ///< the window that it is about
-    /// Of rows that stand in the places of tokens: the tokens' id, and how many
+    /// For rows that take the places of tokens: the tokens' id, and how many
     /// rows each picture has, or 0 if that is not known.
     std::optional<int64_t> insertedId = {};
     int64_t insertedEach = 0;
@@ -257,7 +257,7 @@ private:
            mlir::Type type,
            llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)>
                element);
-  /// Of f32, [sizes.., channels].
+  /// A tensor [sizes.., channels] of f32.
   mlir::Value
   generate(mlir::Location at, llvm::ArrayRef<mlir::Value> sizes,
            int64_t channels,
@@ -286,7 +286,7 @@ private:
     mlir::func::FuncOp callee;
     LayerScope scope;
     int64_t ring = 0;
-    /// Of all that the loop over the repeats carries, what it replaces.
+    /// Which of the values that the loop over the repeats carries it replaces.
     llvm::SmallVector<size_t> places = {};
   };
   mlir::LogicalResult createTurns(size_t number,
@@ -316,10 +316,10 @@ private:
   mlir::LogicalResult sharedDiagonals(const spec::Layer &layer,
                                       LayerScope &scope);
   mlir::LogicalResult rotaryTables(const spec::Rope &rope, LayerScope &scope);
-  /// Those of several positions per token.
+  /// Rotary tables for several positions per token.
   mlir::LogicalResult axesTables(const spec::Rope &rope, LayerScope &scope);
   mlir::Value givenPositions(const spec::Rope &rope);
-  /// Those of queries that grow with their position.
+  /// Tables for queries that grow with their position.
   mlir::LogicalResult growthTables(const spec::Attention &attention,
                                    LayerScope &scope);
   std::pair<mlir::Value, std::string> numberTokens(mlir::Location at);
@@ -329,7 +329,7 @@ private:
                                                const RotaryPlan &plan,
                                                mlir::Value positions,
                                                const std::string &name);
-  /// Those of the places of an image, and of texts with images in them.
+  /// Tables for the places of an image, and for texts with images in them.
   mlir::LogicalResult placeTables(const spec::Rope &rope, LayerScope &scope);
   mlir::LogicalResult sectionTables(const spec::Rope &rope, LayerScope &scope);
   llvm::SmallVector<mlir::Value>
@@ -371,8 +371,8 @@ private:
   std::map<std::string, std::vector<spec::Dim>> formShapes;
   /// The largest sizes that an input may have, 0 where nothing limits them.
   std::map<std::string, std::vector<int64_t>> longestOf;
-  /// Of inputs that say rows and columns of images, how many places these have
-  /// at most.
+  /// How many places images have at most, by the input that says their rows and
+  /// columns.
   std::map<std::string, spec::Dim> mostPlaces;
   std::map<std::string, NamedTensor> results; ///< by layer (or tap) name
   /// By layer and ring: blocks of a cycle may have different windows.
@@ -390,14 +390,14 @@ private:
            std::pair<mlir::Value, mlir::Value>>
       tables;
 
-  /// Of the stream, what later time mixings mix their values with; null where
-  /// none does.
+  /// The values of the stream that later time mixings mix theirs with; null
+  /// where none does.
   mlir::Value firstValues;
-  /// Of the stream, what its blocks read besides it; null if nothing.
+  /// What the blocks of the stream read besides it; null if nothing.
   mlir::Value layerInputs;
-  /// Of the stream, rows of all distances of its tokens, once they are made.
+  /// Rows of all distances between the stream's tokens, once they are made.
   mlir::Value distances;
-  /// Of the stream, what its first embedding gave.
+  /// What the first embedding of the stream gave.
   mlir::Value embedded;
   /// Keys and values of blocks that lend them, by layer.
   std::map<size_t, std::pair<mlir::Value, mlir::Value>> lent;
@@ -410,7 +410,7 @@ private:
   /// Cached tokens: a number, or one for each sequence [batch]; and the most
   /// that there are with the new ones.
   mlir::Value past, length;
-  /// Of each sequence, if they differ: its cached tokens and the new ones.
+  /// The cached and the new tokens of each sequence, if these numbers differ.
   mlir::Value lengths;
   /// The same three of what a ring holds, by its window (attune/Spec/Rings.h):
   /// its first row may be a later token than the first.
@@ -420,8 +420,8 @@ private:
   mlir::Value hiddenStates;
   int64_t numHidden = 0, totalHidden = 0;
   std::vector<AskedMap> maps;
-  /// Of this stream, by the sizes of its blocks, those near the diagonal and
-  /// those that see all.
+  /// The blocks of this stream near the diagonal and those that see all, by the
+  /// sizes of blocks.
   std::map<std::array<int64_t, 3>, std::pair<mlir::Value, mlir::Value>>
       patterns;
   /// Of this stream, what tokens see that see others of their image, too.

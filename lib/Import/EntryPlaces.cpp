@@ -368,8 +368,8 @@ LogicalResult EntryImporter::placeTables(const spec::Rope &rope,
   return success();
 }
 
-/// Of each pair the number of the section that it is of: three tables [batch,
-/// tokens, pairs] become one.
+/// Makes one table [batch, tokens, pairs] of three: each pair takes the number
+/// of its own section.
 static Value takeSections(OpBuilder &builder, Location at,
                           const spec::RopeSections &sections,
                           ArrayRef<Value> tables) {

@@ -430,7 +430,7 @@ struct Covered {
     end = arith::MinSIOp::create(b, s.at, s.toIndex(high), s.index(from));
   }
 
-  /// How much a place counts; all of them do not add up to 1.
+  /// The weight of a place; the weights of all do not add up to 1.
   Value weigh(const Scalars &s, Value place) const {
     Value centre = s.add(s.toFloat(place), s.number(0.5));
     Value away = arith::SubFOp::create(s.b, s.at, centre, middle);
@@ -506,7 +506,7 @@ LogicalResult EntryImporter::importShapes(size_t number) {
     return failure();
   mostPlaces[op.shapesInput] = state.shape[1];
   Value shapes = given->second.value, batch = size(0), tokens = size(1);
-  // What each place of the table counts for each token, by rows and columns.
+  // The weight of each place of the table for each token, by rows and columns.
   Value shares[2];
   for (bool row : {true, false}) {
     int64_t from = op.grid[row ? 0 : 1];

@@ -339,7 +339,7 @@ struct CacheRole {
 
 static spec::Dim fixed(int64_t size) { return {size, ""}; }
 
-/// Those of an attention: one or two.
+/// The caches of an attention: one or two.
 static SmallVector<CacheRole> cachesOf(const spec::Attention &attention,
                                        int64_t ring, int64_t repeat) {
   int64_t keyDim = attention.headDim;
@@ -378,7 +378,7 @@ static SmallVector<CacheRole> cachesOf(const spec::Attention &attention,
           {1, "v", repeat, {heads, rows, fixed(valueDim)}, true, true, ring}};
 }
 
-/// Those of `repeat` repeats of a layer with one ring: up to two of an
+/// The caches of `repeat` repeats of a layer with one ring: up to two of an
 /// attention and two of what may stand beside it.
 static SmallVector<CacheRole> cachesOfRing(const spec::Layer &layer,
                                            int64_t ring, int64_t repeat) {
@@ -416,9 +416,9 @@ static SmallVector<CacheRole> cachesOfRing(const spec::Layer &layer,
   return roles;
 }
 
-/// Those of a layer, some for each ring that repeats of it have, which are in
-/// order. If a cycle has several, the caches have their names. Equal layers
-/// have theirs with the first of them.
+/// The caches of a layer, some for each ring of its repeats, in order. If a
+/// cycle has several rings, the caches have the rings' names. Equal layers have
+/// their caches with the first of them.
 static SmallVector<CacheRole>
 cachesOf(const spec::Model &model, const StreamState &stream, size_t number) {
   if (stream.equal.firstOf(number) != number)

@@ -65,8 +65,8 @@ Value EntryImporter::paddedPlaces(Location at, Value input, int64_t before,
       [&](OpBuilder &b, ValueRange i) -> Value {
         Value place = arith::SubIOp::create(b, at, i[1], start);
         if (mirrors) {
-          // Of a place, its mirror image before the first and that behind the
-          // last, the one that is nearest to all of them.
+          // A place before the first one or behind the last one becomes its
+          // mirror image there.
           Value ahead = arith::SubIOp::create(b, at, start, i[1]);
           place = arith::MaxSIOp::create(b, at, place, ahead);
           Value back = arith::SubIOp::create(b, at, turn, place);
@@ -135,7 +135,7 @@ LogicalResult EntryImporter::importTransposed(size_t number) {
   Value batch = builder.createOrFold<tensor::DimOp>(at, rows, index(0));
   Value places = builder.createOrFold<tensor::DimOp>(at, rows, index(1));
   Value all = arith::MulIOp::create(builder, at, places, index(stride));
-  // Of a norm all places count, so that none are cut off before it.
+  // A norm reads all places, so none are cut off before it.
   int64_t cut = kernel - stride, before = op.causal ? 0 : cut - cut / 2;
   Value ahead = index(op.norm ? 0 : before), step = index(stride),
         width = index(op.out), none = index(0);

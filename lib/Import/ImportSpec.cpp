@@ -31,7 +31,7 @@ bool attune::canDecode(const spec::Model &model) {
   const auto *head = std::get_if<spec::Linear>(&last.op);
   if (!table || !head || last.repeat != 1)
     return false;
-  // Of several codebooks each has scores of its own.
+  // Each of several codebooks has scores of its own.
   int64_t books = model.codes ? int64_t(model.codes->inputs.size()) : 1;
   if (books == 1 ? head->out != table->vocab
                  : head->out % books != 0 || head->out / books > table->vocab)
@@ -228,7 +228,7 @@ std::string attune::whyDecodesAlone(const spec::Model &model) {
     return "it does not generate";
   if (model.codes)
     return "it writes several codes at a time";
-  // Of what a model sees, the cache has all that steps need.
+  // The cache has all that steps need of what the model sees.
   const spec::Stream &stream = model.streams.back();
   auto inserts = [](const spec::Layer &layer) {
     return std::holds_alternative<spec::Insert>(layer.op);

@@ -214,7 +214,7 @@ Value LayerImporter::indexedAttention(const spec::Attention &attention,
     scf::YieldOp::create(
         builder, at, chosenAttention(attention, from, operands, type, sizes));
   }
-  // What comes behind asks for sizes, which branches do not tell.
+  // Later ops ask for sizes, which branches do not tell.
   SmallVector<OpFoldResult> offsets(4, builder.getIndexAttr(0));
   SmallVector<OpFoldResult> strides(4, builder.getIndexAttr(1));
   return tensor::ExtractSliceOp::create(builder, at, type, either.getResult(0),

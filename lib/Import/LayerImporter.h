@@ -104,14 +104,14 @@ struct LayerScope {
   /// keys.
   mlir::Value keyCache, valueCache;
   /// The same of a state space, a delta rule or a short convolution: the last
-  /// inputs of the convolution, and the states. Of time mixing, the last token
-  /// that it read; and the last that a feed-forward layer read.
+  /// inputs of the convolution, and the states. A time mixing caches the last
+  /// token that it read, and the last that a feed-forward layer read.
   mlir::Value convCache, stateCache, shiftCache;
   /// Decoding: keys and values of the other stream, made once for all steps.
   mlir::Value crossKeys, crossValues;
   /// The vector that modulates a block, [batch, width], activated.
   mlir::Value condition;
-  /// Of tokens in two parts, how many the first one has.
+  /// How many tokens the first of two parts has.
   mlir::Value firstTokens;
   /// Replaced by their successors.
   llvm::SmallVector<AttentionMap, 0> maps;
@@ -399,8 +399,8 @@ private:
   mlir::Value timeMix(const spec::TimeMix &mix, llvm::StringRef prefix,
                       mlir::Value input, int64_t width, mlir::Value residual,
                       double scale = 1);
-  /// Of receptances, keys, values, decays, what is removed and put in its
-  /// place, and the bonus: the gated result, projected.
+  /// Reads receptances, keys, values, decays, what is removed and put in its
+  /// place, and the bonus; gives the gated result, projected.
   mlir::Value rememberMixed(const spec::TimeMix &mix, llvm::StringRef prefix,
                             llvm::ArrayRef<mlir::Value> read, mlir::Value gate,
                             int64_t width, mlir::Value residual);

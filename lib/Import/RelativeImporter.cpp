@@ -110,7 +110,7 @@ Value LayerImporter::relativeScores(const spec::Attention &attention,
     return {};
   Value queries =
       splitHeads(builder, at, asOneSequence(builder, at, all), heads, dim, 0);
-  // Of all tokens in a row with `keys`, [1, heads, tokens, keys].
+  // Multiplies all tokens in a row by `keys`, [1, heads, tokens, keys].
   auto products = [&](const std::string &role, Value keys) -> Value {
     Value moved = withHeadBias(attention, prefix + "r." + role, queries);
     if (!moved)

@@ -146,7 +146,7 @@ Value LayerImporter::timeMix(const spec::TimeMix &mix, StringRef prefix,
   if (scope.mask)
     v = showTokens(builder, at, v, scope.mask);
 
-  // What is removed is found by keys of length 1.
+  // Keys of length 1 find what is removed.
   Value found = perChannel(
       builder, at, k, ofKeys, [&](OpBuilder &b, ValueRange args) -> Value {
         return arith::MulFOp::create(b, at, args[0], args[1]);

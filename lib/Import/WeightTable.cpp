@@ -86,7 +86,7 @@ WeightOp WeightTable::declare(Location loc, StringRef symbol,
     attributes.push_back(WeightSourceAttr::get(
         context, numbered(source.tensor, layer, stacked), source.transposed,
         source.begin, source.end, source.stride, source.count, source.step));
-  // What pieces are multiplied by before they are stored, where that is not 1.
+  // The factors of pieces before they are stored, where these are not 1.
   DenseF64ArrayAttr scales;
   if (llvm::any_of(sources,
                    [](const auto &source) { return source.scale != 1; }))

@@ -33,7 +33,7 @@ struct attune_instance {
   std::vector<attune_session *> sessions; ///< that are open
   std::vector<attune_set *> sets;         ///< that are open
   std::vector<attune_picture *> pictures; ///< that are open
-  /// Of the calls of sets, which may come from any thread.
+  /// Held by calls of sets, which may come from any thread.
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 };
 

@@ -33,7 +33,7 @@ uint64_t CompiledModel::weightsBytes() const { return blob->size(); }
 
 bool CompiledModel::openWeights(const OpenOptions &options, Error &error) {
   WeightsBlob &blob = *this->blob;
-  // Of all ranks in the file, of one of them in memory.
+  // A blob has the weights of all ranks, or those of one.
   uint64_t each = modelInfo.weightsBytes - modelInfo.sharedBytes;
   uint64_t expected = modelInfo.ranks > 1
                           ? modelInfo.sharedBytes + each * modelInfo.ranks
@@ -46,7 +46,7 @@ bool CompiledModel::openWeights(const OpenOptions &options, Error &error) {
       return false;
   } else if (expected && !blob.locate(descriptor, error))
     return false;
-  // What `attune split` has made for one rank.
+  // A file that `attune split` made for one rank.
   bool isPart = modelInfo.ranks > 1 &&
                 blob.size() == modelInfo.weightsBytes + rankLineBytes;
   if (isPart) {

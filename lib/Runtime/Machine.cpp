@@ -140,7 +140,7 @@ std::optional<size_t> chooseVariant(const std::vector<CpuVariantInfo> &variants,
     names = variant.cpu + (names.empty() ? "" : ", ") + names;
     if (forced && variant.cpu != forced)
       continue;
-    // What the least of them needs is what the model needs.
+    // The model needs what the least of its variants needs.
     if (checkMachine(variant.needs, error, cpu))
       return i;
     if (forced || i == 0)

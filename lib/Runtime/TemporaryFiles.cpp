@@ -73,8 +73,8 @@ static void removeAndEnd(int signal) {
     if (pid_t group = tool.load()) {
       kill(-group, signal);
       waitpid(group, nullptr, 0);
-      // What the tool started is not ours to wait for. Where nobody reaps
-      // orphans the group stays, so there is a limit.
+      // Processes that the tool started cannot be waited for. Where nobody
+      // reaps orphans the group stays, so there is a limit.
       for (int i = 0; i < 1000 && kill(-group, 0) == 0; ++i)
         nanosleep(&millisecond, nullptr);
     }

@@ -139,7 +139,7 @@ struct ThreadTeam::State {
   alignas(64) std::atomic<uint32_t> arrived{0}; // at the barrier
   alignas(64) std::atomic<uint32_t> phase{0};   // of the barrier
 
-  /// How many iterations of a thread's own were claimed, by anybody, and since
+  /// How many of a thread's own iterations were claimed, by anybody, and since
   /// which barrier that counts: count + phase * 2^32.
   struct alignas(64) Claims {
     std::atomic<uint64_t> word{0};
@@ -147,8 +147,8 @@ struct ThreadTeam::State {
   };
   std::vector<Claims> claims;
 
-  // What workers do that wait in a pause: a new value of `orders` is either a
-  // task that is run meanwhile, or the pause is over.
+  // Orders for workers that wait in a pause: a new value is either a task to
+  // run meanwhile, or the pause is over.
   alignas(64) std::atomic<uint32_t> orders{0};
   bool resumes = false;
   Task pause = nullptr; // null: barriers are not asked

@@ -120,8 +120,8 @@ static int64_t instructionsOf(const WarpgroupTile &tile,
 
 int64_t costOfGroups(const GroupPlan &plan, int64_t rows,
                      const GroupProduct &product, int64_t multiprocessors) {
-  // Of a multiprocessor and a cycle: multiply-adds, bytes of shared memory,
-  // bytes that come from a cache or go there, and from memory.
+  // What a multiprocessor does in a cycle: multiply-adds, bytes of shared
+  // memory, bytes that come from a cache or go there, and from memory.
   constexpr int64_t products = 2048, shared = 128, cached = 32, fromMemory = 20;
   // The first operands' way, and the start of one more kernel.
   constexpr int64_t start = 1500, anotherKernel = 2500;
@@ -176,7 +176,7 @@ static std::vector<GroupPlan> plansOf(const GroupProduct &product, bool split) {
     if (!split || plan.columns != kGroupTile.columns)
       continue;
     for (plan.parts = 2; plan.parts <= kMostDepthParts; ++plan.parts)
-      // Such that none is empty.
+      // No part may be empty.
       if (units * unit / plan.parts >= leastSteps &&
           ceilOf(units, ceilOf(units, plan.parts)) == plan.parts)
         plans.push_back(plan);

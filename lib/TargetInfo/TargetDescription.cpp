@@ -132,8 +132,8 @@ static constexpr Core kCores[] = {
 /// what memory gives; f32 reads 14 as it is, 13 if it asks.
 static constexpr int64_t kZen3StreamBytes = 1024;
 
-/// That of the name; caches of this machine, of which a virtual one may not
-/// tell.
+/// Describes the core by the CPU's name. The host's caches are those that it
+/// reports; a virtual machine may report none.
 static void describeCore(TargetDescription &target, bool host) {
   for (const Core &core : kCores)
     if (core.cpu == target.cpu) {
@@ -153,7 +153,7 @@ static void describeCore(TargetDescription &target, bool host) {
       // and gets more of memory if they go to the first-level cache.
       target.fetchesNear = core.kind == Core::Zen5;
     }
-  // Of the CPUs that have no more than AVX2, Zen 3 was measured.
+  // Zen 3 was measured, and stands for CPUs that have no more than AVX2.
   if (target.cpu == "x86-64-v3")
     target.narrowStreamBytes = kZen3StreamBytes;
   if (!host)

@@ -144,7 +144,7 @@ static bool isChannels(Operation *op) {
   return slice.getStaticOffsets()[1] == 0 && !ShapedType::isDynamic(heads);
 }
 
-/// What has as many heads as the result.
+/// The operands that have as many heads as the result.
 static ValueRange channelsOf(Operation *op) {
   return op->getOperands().take_front(isa<tensor::InsertSliceOp>(op) ? 2 : 1);
 }
@@ -159,7 +159,7 @@ static void setHeads(Operation *op) {
   op->setAttr("static_sizes", DenseI64ArrayAttr::get(op->getContext(), sizes));
 }
 
-/// What `value` is made of has fewer heads, too.
+/// The values that `value` is made of have fewer heads, too.
 LogicalResult HeadFlow::followSource(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return followArgument(argument);

@@ -72,13 +72,13 @@ protected:
 
   mlir::ModuleOp module;
   llvm::DenseMap<mlir::Value, unsigned> marked;
-  /// How many heads there were.
+  /// The number of heads before.
   llvm::DenseMap<mlir::Value, int64_t> wholeHeads;
   llvm::SetVector<mlir::Operation *> projections, outputs, gates, perHead,
       headMatrices;
 
 private:
-  /// What one entry gives and another takes under a name has other heads now.
+  /// The values that entries hand on under a name have other heads now.
   mlir::LogicalResult markHandedOn(llvm::StringRef name, unsigned kind);
   mlir::LogicalResult followUse(mlir::OpOperand &use);
   mlir::LogicalResult followSource(mlir::Value value);

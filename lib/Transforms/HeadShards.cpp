@@ -360,7 +360,7 @@ LogicalResult HeadShards::slicePerHead(Operation *op) {
   return success();
 }
 
-/// What one entry hands on to another each rank keeps for itself.
+/// Each rank keeps for itself what one entry hands on to another.
 void HeadShards::noteOwn() {
   constexpr StringRef name = "attune.of_rank";
   auto isHandedOn = [&](Value value, DictionaryAttr attributes) {

@@ -41,7 +41,7 @@ private:
   int64_t headsOf(unsigned kind) const {
     return kind % 2 ? kinds[kind / 2].keys : kinds[kind / 2].queries;
   }
-  /// How ranks share heads of which each has `width` rows or columns.
+  /// The shares of ranks in heads of `width` rows or columns each.
   WeightShards::Range rangeOf(unsigned kind, int64_t width,
                               int64_t begin = 0) const;
   int64_t shareOfHeads(unsigned kind) const;
@@ -57,7 +57,7 @@ private:
   mlir::LogicalResult cutNorm(RMSNormOp norm, int64_t columns,
                               llvm::ArrayRef<WeightShards::Range> ranges);
   mlir::LogicalResult cutOutput(LinearOp linear);
-  /// What multiplies merged heads, by rows.
+  /// Cuts by rows a product that multiplies merged heads.
   mlir::LogicalResult cutGate(LinearOp linear);
   /// A rank's part of what each head has: a number, a bias, a gain.
   mlir::LogicalResult sliceHeads(mlir::OpOperand &operand, int64_t dim,

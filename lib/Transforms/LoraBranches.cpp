@@ -111,7 +111,7 @@ private:
 
   LogicalResult branch(WeightOp weight, ArrayRef<WeightGetOp> gets,
                        NameRules<int64_t> &rules, SymbolTable &symbols) {
-    // Of each tensor that adapters change: its rank.
+    // The rank of each tensor that adapters change.
     llvm::MapVector<StringAttr, int64_t> changed;
     Builder b(weight);
     int64_t total = 0;
@@ -178,7 +178,7 @@ private:
       matrix = {cut->wholeRows, cut->wholeColumns};
     WeightOp down = makeStack(weight, ".lora_A", {count, total, layer[1]},
                               downSources, symbols);
-    // What a tensor's numbers are multiplied by is behind A and B.
+    // The factor of a tensor's numbers applies behind A and B.
     down->removeAttr("attune.scales");
     WeightOp up = makeStack(weight, ".lora_B", {count, layer[0], total},
                             upSources, symbols);

@@ -163,7 +163,7 @@ private:
       leave(weight, why);
       return success();
     }
-    // Of the whole matrix: ranks that share it compute what one would.
+    // The whole matrix: ranks that share it compute what one would.
     auto [rows, columns] = wholeShape(weight);
     // The greatest rank with rank * (rows + columns) < rows * columns.
     int64_t most = (rows * columns - 1) / (rows + columns);

@@ -27,13 +27,13 @@ namespace attune {
 namespace {
 using Heads = HeadRules::Heads;
 
-/// What attention keeps whose heads a matrix takes; several functions may have
-/// it.
+/// The kept heads of attention whose output a matrix multiplies; several
+/// functions may have it.
 struct Site {
   WeightOp output;
   int64_t heads = 0, keyHeads = 0;
   int64_t keptHeads = 0, keptKeyHeads = 0;
-  /// Those that stay: for each layer, or once if all layers keep the same.
+  /// The heads kept: for each layer, or once if all layers keep the same.
   std::vector<Heads> queries, keys;
 };
 
@@ -72,7 +72,7 @@ private:
   LogicalResult cutProjection(LinearOp linear);
   LogicalResult cutOutput(LinearOp linear);
   LogicalResult cutOperands(Operation *op);
-  /// Of what each head has `width` of in dimension 0.
+  /// Cuts an operand that has entries for each head in dimension 0.
   LogicalResult keepEntries(OpOperand &operand, unsigned kind);
   Value sliceConstant(arith::ConstantOp constant, Operation *user,
                       const Site &site);

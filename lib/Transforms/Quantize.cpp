@@ -88,7 +88,7 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
         continue;
       }
       form->group = findGroup(widthOf(weight), form->group);
-      // What is chosen for texts leaves these alone.
+      // Weights with this attribute are left alone when numbers are chosen.
       if (tables.contains(weight.getTensorType()))
         weight->setAttr("attune.vocabulary", UnitAttr::get(&getContext()));
       forms[weight] = *form;

@@ -321,7 +321,7 @@ struct Shard final : impl::ShardBase<Shard> {
     OpBuilder b(op);
     if (failed(weights.cutPaddedRows(op.getTable(), each)))
       return failure();
-    // Of another rank's token, the row of zeros behind the own ones.
+    // A token of another rank takes the row of zeros behind the own ones.
     Value first =
         firstOf(b, loc, RankOp::create(b, loc), Shares{each * tp, tp});
     Value own = toLocal(b, op.getIds(), first, /*next=*/Value(), each);

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of keys at N positions, group g of the ranks has those from g * share on. A
-// cache with room for `share + 1` rows holds them: the last row takes what a
-// step of several sequences writes that is another group's. Queries are
-// everybody's: a rank attends from all of them to its own keys, and the results
-// are merged.
+// The keys of N positions are shared: group g of the ranks has those from g *
+// share on. A cache with room for `share + 1` rows holds them: its last row
+// takes what a step of several sequences writes for another group. All ranks
+// have all queries: a rank attends from all of them to its own keys, and the
+// results are merged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ namespace attune {
 
 namespace {
 constexpr StringRef kSharers = "attune.sharers";
-/// Of heads and of caches: where positions are.
+/// The dimension of positions: in heads, and in caches.
 constexpr int64_t kTokens = 2, kCapacity = 3;
 
 /// Numbers that say which positions are whose.
@@ -269,7 +269,7 @@ private:
     bool cached = keys && isShared(keys.getCache());
     if (!cached && values && isShared(values.getCache()))
       return op.emitError("has values at shared positions, and other keys");
-    // What an encoder sees, and what rings hold, is everybody's.
+    // Every rank has all that an encoder sees and that rings hold.
     if (!cached &&
         (keys || op.getCausal() != CausalAlign::BottomRight || !mayCut(op)))
       return success();
@@ -400,7 +400,7 @@ private:
       append.getPastMutable().assign(own);
       return;
     }
-    // Of the new rows, those from `first` up to `end`.
+    // The own ones of the new rows are those from `first` up to `end`.
     Value rows = n.dim(append.getNewRows(), kTokens), none = n.index(0);
     Value ahead = n.sub(part.base, past);
     Value first = n.between(none, ahead, rows);

@@ -27,7 +27,7 @@ static void setColumns(Value value, int64_t columns) {
   value.setType(type.clone(shape));
 }
 
-/// Of a slice that has all columns of what it is taken from or put into.
+/// Sets the columns of a slice that has all columns of its source or target.
 static void setSliceColumns(OffsetSizeAndStrideOpInterface slice,
                             DenseI64ArrayAttr sizes, int64_t columns) {
   SmallVector<int64_t> known(sizes.asArrayRef());

@@ -55,7 +55,7 @@ private:
   WeightShards &weights;
   int64_t ranks;
   llvm::DenseMap<mlir::Value, Ranges> marked;
-  /// Whose columns are other ones: what rules read of the convolution.
+  /// Slices whose columns are cut: what rules read of the convolution.
   llvm::DenseSet<mlir::Operation *> parts;
   llvm::SmallVector<mlir::Value> work;
 };

@@ -123,7 +123,7 @@ int64_t Maker::sizeOf(unsigned number, unsigned dim, unsigned rank) {
       SmallVector<int64_t> most = longestSizes(func, number);
       if (dim < most.size() && most[dim] > 0)
         length = std::min(length, most[dim]);
-      // What rings hold begins at the first position, as all caches do.
+      // Rings begin at the first position, as all caches do.
       if (name.getValue().starts_with("capacity"))
         return known["capacity"];
       return known.try_emplace(name.getValue(), length).first->second;

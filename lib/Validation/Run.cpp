@@ -350,7 +350,7 @@ static Output joinParts(llvm::MutableArrayRef<Output> parts, const Output *like,
 /// with the same part of the weights.
 static Output join(std::vector<Output> &own, int64_t parts, const Output *like,
                    const Signature &signature) {
-  // What is kept goes by the name of the argument that it replaces.
+  // Kept values go by the name of the argument that they replace.
   Signature::Role role;
   for (const Signature::Role &other : signature.roles)
     if (other.name == own[0].name)
@@ -465,8 +465,8 @@ void Comparison::addBytes(const Output &output, bool copy, const Datum &before,
     got = read(*after);
   if (moved && moved->box)
     shifted = read(*moved);
-  // A number between two bytes may become either: of floats with three bits of
-  // mantissa these are up to an eighth apart.
+  // A number between two bytes may become either: floats with three bits of
+  // mantissa are up to an eighth apart.
   Comparison own{check, tolerance};
   if (!type.isInteger(8))
     own.tolerance.rtol = std::max(tolerance.rtol, 0.13);

@@ -17,7 +17,7 @@ namespace attune {
 
 /// The numbers and scales of a matrix as a tensor.
 struct CalibratedEncoding final : TensorEncoding {
-  /// Of [rows, columns], of which the numbers may be a part: zeros else.
+  /// A tensor [rows, columns], which is zero where the matrix has no numbers.
   CalibratedEncoding(const ChosenMatrix &matrix, int64_t rows, int64_t columns);
 
   const char *name() const override { return "calibrated"; }

@@ -52,9 +52,9 @@ static float storable(const StoredForm &form, float scale) {
              : scale;
 }
 
-/// Of scales around the plain one, the one at which the weighted sum of squares
-/// that rounding loses is least. Without zero points 4 bits reach one step
-/// farther to one side, which may be either.
+/// The scale around the plain one at which rounding loses the least weighted
+/// sum of squares. Without zero points 4 bits reach one step farther to one
+/// side, which may be either.
 static Steps searchSteps(const StoredForm &form, const float *values,
                          const double *weights) {
   GroupScale plain = GroupRounding(form, values).getScale();

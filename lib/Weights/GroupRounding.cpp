@@ -89,7 +89,7 @@ GroupRounding::GroupRounding(const StoredForm &form, const float *values)
     return;
   }
   if (!form.zeros) {
-    // Of 4 bits that number becomes -8, which no number of the other sign has.
+    // In 4 bits the largest becomes -8, which has no positive counterpart.
     scale.scale =
         roundTo(form.scales,
                 form.bits == 4 ? largest / -8 : std::fabs(largest) / 127) +

@@ -28,7 +28,7 @@ struct QuantizationError {
 /// says. A scale is NaN if a value is no number or infinite.
 class GroupRounding {
 public:
-  /// Of `form.group` values.
+  /// Reads `form.group` values.
   GroupRounding(const StoredForm &form, const float *values);
 
   GroupScale getScale() const { return scale; }

@@ -159,7 +159,7 @@ LowRankFactors factorize(const float *matrix, int64_t rows, int64_t columns,
   result.rank = rank;
   double total = squaresOf(w);
   if (!(total > 0) || !std::isfinite(total)) {
-    // What is no number stays so.
+    // A matrix of zeros stays so, and one that is not finite too.
     result.left.assign(rows * rank, static_cast<float>(total));
     result.right.assign(rank * columns, static_cast<float>(total));
     return result;

@@ -21,8 +21,8 @@ namespace attune {
 std::optional<int64_t> notedRows(WeightOp weight);
 
 /// The matrix of one part of one layer before it was packed; unless its rows
-/// are noted it has those of the padding, too. Of a weight that ranks share it
-/// is one rank's part.
+/// are noted it has those of the padding, too. If ranks share the weight it is
+/// one rank's part.
 std::vector<int64_t> unpackedShape(WeightOp weight);
 
 /// Where one part of one layer comes from; its step is not applied. What the

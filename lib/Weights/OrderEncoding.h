@@ -15,7 +15,7 @@ namespace attune {
 /// The column that comes at each place, as numbers of f32: exact, for a matrix
 /// has fewer than 2^24 columns.
 struct OrderEncoding final : TensorEncoding {
-  /// Of `columns`; an empty order is that in which they stand.
+  /// An order of `columns` columns; an empty one leaves them as they stand.
   OrderEncoding(const std::vector<int32_t> &places, int64_t columns)
       : places(places) {
     tensor.dtype = runtime::DType::F32;

@@ -32,7 +32,7 @@ static bool isIgnorable(std::string_view name) {
       "encoder.embed_tokens.weight",
       "decoder.embed_tokens.weight",
       "EncDecAttention.relative_attention_bias.weight",
-      // What XLNet's training has in the place of a word.
+      // The vector that XLNet's training has in the place of a word.
       "mask_emb",
   };
   for (std::string_view end : ends)
@@ -221,7 +221,7 @@ int64_t Checker::checkPiece(const NeededWeight &weight,
     shape = {elements};
   }
   if (source.transposed) {
-    // What follows the columns are rows, as [width, heads, head_dim].
+    // Dimensions behind the columns are rows, as [width, heads, head_dim].
     while (shape.size() > std::max<size_t>(expected.shape.size(), 2)) {
       shape[shape.size() - 2] *= shape.back();
       shape.pop_back();

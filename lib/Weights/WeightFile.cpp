@@ -49,7 +49,7 @@ struct Task {
 /// Everything to be packed, cut into tasks of about a megabyte.
 class Plan {
 public:
-  /// Of the layers that `wants` says, of all if there is none.
+  /// Plans the layers that `wants` accepts, all layers if it is null.
   bool build(ModuleOp module, const WeightValues &values,
              DiagnosticEngine &diags,
              function_ref<bool(WeightOp, int64_t)> wants = nullptr);
@@ -146,9 +146,9 @@ static void addPieces(PackedMatrix &matrix, WeightOp weight, int64_t layer,
     piece.dtype = info->dtype;
     piece.transposed =
         source.transposed && info->shape.size() > 1 && shape.size() > 1;
-    // Dimensions before the rows are 1, those behind them are columns. Of a
-    // transposed tensor the last are rows, or all behind the first if no other
-    // part stands in it.
+    // Dimensions before the rows are 1, those behind them are columns. The rows
+    // of a transposed tensor are the last dimension, or all behind the first if
+    // no other part stands in it.
     int64_t elements = 1;
     for (int64_t size : info->shape)
       elements *= size;
@@ -421,7 +421,7 @@ bool Plan::build(ModuleOp module, const WeightValues &values,
             return false;
       }
   }
-  // What is computed for several weights is packed at one time.
+  // Matrices that share a computation are packed at one time.
   std::map<const SharedResult *, size_t> firstOf;
   std::vector<std::pair<size_t, Task>> order;
   for (const Task &task : tasks) {
@@ -454,7 +454,7 @@ bool Plan::run(
           task.matrix->pack(task.first, task.last, out));
       if (task.matrix->shared)
         task.matrix->shared->finishTask();
-      // What a matrix is made of is read once: memory need not keep it.
+      // The sources of a matrix are read once: memory need not keep them.
       if (--*task.left == 0 && values.checkpoint)
         for (const PackPiece &piece : task.matrix->pieces) {
           auto [data, size] = piece.bytesOf(task.matrix->wholeColumns);
@@ -585,7 +585,7 @@ WeightRows readRows(WeightOp weight, int64_t layer, int64_t part,
   std::vector<int64_t> shape = unpackedShape(weight);
   WeightRows result;
   PackedMatrix matrix;
-  // Of what ranks share, all of it.
+  // Ranks that share a weight read all of it.
   if (std::optional<WeightCut> cut = getCut(weight); cut && !cut->cutsParts) {
     shape[0] = cut->wholeRows;
     if (shape.size() > 1)

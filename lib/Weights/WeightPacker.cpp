@@ -461,7 +461,7 @@ void PackedMatrix::keepRows(
     for (const PackPiece &piece : pieces) {
       int64_t from = std::max(begin, start);
       int64_t to = std::min(begin + count, start + piece.rows);
-      // What is not side by side in the tensor becomes pieces of its own.
+      // Rows that are not neighbours in the tensor become pieces of their own.
       for (int64_t row = from - start; row < to - start;) {
         PackPiece part = piece;
         part.rows = std::min(piece.neighboursFrom(row), to - start - row);

@@ -89,7 +89,7 @@ struct PackedMatrix {
   std::vector<PackPiece> pieces; ///< one below the other
   runtime::DType dtype = runtime::DType::F32;
   int64_t rows = 0, columns = 1;
-  /// Of a rank's part of a matrix: its first column, and all that there are.
+  /// A rank's part of a matrix begins at `firstColumn` of `wholeColumns`.
   int64_t firstColumn = 0, wholeColumns = 1;
   /// Columns from this one on are zero, if it is not negative: a rank has fewer
   /// than others.
@@ -135,8 +135,8 @@ struct PackedMatrix {
   /// Where a column is in the whole matrix, and how many from it on are
   /// neighbours there.
   std::pair<int64_t, int64_t> wholeColumnOf(int64_t column) const;
-  /// Of the columns that are kept, those from `begin` on stay; the first
-  /// `ownCount` of them count, and zeros are in place of the others.
+  /// Drops kept columns before `begin`. The first `ownCount` of the others
+  /// count, and zeros take the place of the rest.
   void keepColumns(int64_t begin, int64_t ownCount);
   /// Keeps these rows of the weight, each `count` from `begin` on.
   void keepRows(const std::vector<std::pair<int64_t, int64_t>> &ranges);

@@ -22,9 +22,9 @@ struct MeshStatistics {
   int64_t parts = 1;   ///< of the weights, one rank each
   int64_t sharers = 1; ///< times as many ranks share positions
   int64_t ranks() const { return parts * sharers; }
-  /// Of the sequence; 0: it is for a generated token.
+  /// Tokens of the sequence; 0: the figures are for a generated token.
   int64_t tokens = 0;
-  /// Of each rank, in their order; what all of them have counts for each.
+  /// The parameters of each rank; what all of them have counts for each.
   std::vector<uint64_t> parameters;
   double flops = 0;     ///< 2 for each multiply-add
   double readBytes = 0; ///< weights, and cached keys and values
@@ -42,9 +42,9 @@ struct MeshStatistics {
 };
 
 /// Counts what the entry `decode` of an optimised module does for one token
-/// after `tokens` others, which are as many as another stream has, or else what
-/// `forward` does for one sequence of `tokens`. Nothing if there is no such
-/// entry, or if something is in a loop whose length is not known.
+/// after `tokens` others (another stream has as many), or else what `forward`
+/// does for one sequence of `tokens`. Nothing if there is no such entry, or if
+/// something is in a loop whose length is not known.
 std::optional<MeshStatistics> countMesh(mlir::ModuleOp module, int64_t tokens);
 
 } // namespace attune

@@ -44,7 +44,7 @@ struct LayerStatistics {
   SourceLocation location;
   // All repeats together:
   uint64_t parameters = 0;
-  /// Without those of experts that a token does not go through.
+  /// Without the parameters of experts that a token does not go through.
   uint64_t activeParameters = 0;
   double weightBytes = 0, flops = 0, cacheBytes = 0;
   // One repeat, since they follow each other:

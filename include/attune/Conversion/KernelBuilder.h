@@ -105,8 +105,8 @@ public:
       llvm::function_ref<mlir::Value(KernelBuilder &, mlir::ValueRange ivs,
                                      mlir::Value tile)>
           compute);
-  /// The same of several destinations, of each of which an iteration owns one
-  /// tile.
+  /// The same with several destinations: an iteration owns one tile of each of
+  /// them.
   Values
   forallTiles(llvm::ArrayRef<mlir::OpFoldResult> counts, mlir::ValueRange dests,
               llvm::function_ref<llvm::SmallVector<Tile>(KernelBuilder &,
@@ -140,8 +140,8 @@ KernelBuilder::Values joinLanes(KernelBuilder &k, mlir::ValueRange split,
                                 int64_t parts);
 
 /// Adds the product of each row of A and each part of B to the sum of that row
-/// and part, sums[row * parts + part]. Of A or B, whichever is fewer is loaded
-/// first and kept; what is loaded after that is used and let go.
+/// and part, sums[row * parts + part]. The smaller of A and B is loaded first
+/// and kept; each load after that is used and let go.
 void addOuterProduct(int64_t rows, int64_t parts,
                      llvm::function_ref<mlir::Value(int64_t row)> loadA,
                      llvm::function_ref<mlir::Value(int64_t part)> loadB,

@@ -216,7 +216,7 @@ def ConvertAttuneToGPU
     rows (lib/TargetInfo/GpuTiles), unless a schedule names one. Matrices of a
     stack take their batches or tasks.
     With `dependent` a block loads its first weights before it waits for the
-    kernel that makes the rows. Of few rows attune.normed_linear_into makes the norm.
+    kernel that makes the rows. For few rows attune.normed_linear_into makes the norm.
     With `warpgroups` activations of the weights' own type take tiles that one
     warpgroup copies by tensor maps and two multiply. So do activations of 16
     bits and weights in few bits, which these two widen. Where such tiles are few,

@@ -41,9 +41,9 @@ mlir::Value addNibblePairs(KernelBuilder &k, mlir::Value sums,
 mlir::Value addPairsOfWords(KernelBuilder &k, mlir::Value sums,
                             mlir::Value words);
 
-/// What codes of e2m1, 0 to 15 in integers of any width, stand for, twice and
+/// The values of codes of e2m1, 0 to 15 in integers of any width, twice and
 /// plus `kFloatZero`: integers from 0 to 24. `lanes` is how many numbers of 32
-/// bits a register of bytes holds, or 0 of what is none.
+/// bits a register of bytes holds, or 0 if there is none.
 constexpr int64_t kFloatZero = 12;
 mlir::Value doublesOfFloats(KernelBuilder &k, mlir::Value codes,
                             ByteProducts how = ByteProducts::Any,

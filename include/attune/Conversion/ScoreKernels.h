@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-// What all that computes scores of attention shares, the textbook form and the
-// kernels of CPUs and GPUs: what happens to a score, which keys a tile of
-// queries sees, which blocks a mask hides, and the split of keys into parts.
+// The common part of all that computes scores of attention, the textbook form
+// and the kernels of CPUs and GPUs: what happens to a score, which keys a tile
+// of queries sees, which blocks a mask hides, the split of keys into parts.
 
 #ifndef ATTUNE_CONVERSION_SCOREKERNELS_H
 #define ATTUNE_CONVERSION_SCOREKERNELS_H
@@ -93,8 +93,8 @@ mlir::Value keysOfBatch(KernelBuilder &k, const ScoreModifiers &modifiers,
 mlir::Value keysUpToLast(KernelBuilder &k, const ScoreModifiers &modifiers,
                          mlir::Value numKeys, mlir::Value batch);
 
-/// Those of the first `keys` keys that some of `count` queries from `first` on
-/// see. They begin at a multiple of `step`.
+/// The range of the first `keys` keys that some of `count` queries from `first`
+/// on see. It begins at a multiple of `step`.
 KeyRange keysOfTile(KernelBuilder &k, KeysInReach reach, mlir::Value keys,
                     mlir::Value first, mlir::Value count, int64_t step = 1);
 

@@ -204,8 +204,8 @@ struct BenchOptions {
   bool set(const ParsedOption &option, bool &mine, Error &error);
 };
 
-/// Prints tokens a second of a prompt and of what follows it, of a language
-/// model; of others, those of the forward pass on made-up inputs.
+/// Prints tokens a second. A language model has those of a prompt and of what
+/// follows it, other models those of the forward pass on made-up inputs.
 bool executeBench(CompiledModel &model, const BenchOptions &options, FILE *out,
                   Error &error);
 
@@ -229,7 +229,7 @@ struct NewToken {
   int64_t vocabulary = 0;
 };
 
-/// What is said where groups of ranks have nothing to share.
+/// The message where groups of ranks have nothing to share.
 inline constexpr const char *kFirstGroupAlone =
     "the first group of ranks does this alone; groups share the prompts of a "
     "file, the batch of 'run' and the windows of 'perplexity'";

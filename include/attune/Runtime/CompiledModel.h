@@ -107,8 +107,8 @@ public:
     auto all = static_cast<size_t>(numGroups());
     return (count * static_cast<size_t>(group) + all - 1) / all;
   }
-  /// What another group has computed, `bytes`, comes to the first group, which
-  /// calls this with the same number.
+  /// Another group sends `bytes`, which it has computed, to the first group,
+  /// which calls this with the same number.
   void collect(int group, std::string &bytes);
   /// Ends all groups, if there are others.
   void endGroups(const Error &error);
@@ -493,8 +493,8 @@ private:
     uint64_t layers = 0, rowBytes = 0;
     uint64_t planes = 1, positionBytes = 0;
     int64_t window = 0; ///< 0: it is no ring
-    /// Of a sequence whose positions ranks share: those that are here, on the
-    /// first rank, which has the most; 0: all are.
+    /// Where ranks share the positions of a sequence: those that are here, on
+    /// the first rank, which has the most; 0: all are.
     uint64_t share = 0;
     /// What `length` positions take of a plane.
     uint64_t bytesOf(uint64_t length) const {

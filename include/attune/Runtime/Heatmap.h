@@ -17,7 +17,7 @@ namespace attune::runtime {
 
 /// Writes every output [.., rows, columns] to one HTML file that needs no
 /// other: a picture for each of its matrices, one cell a number. A dimension
-/// that is called as that of an input of ids is labelled with its tokens.
+/// with the name of one of an input of ids is labelled with its tokens.
 /// `outputs` are the bytes of the invocation's outputs; `inputs` holds its ids.
 bool writeHeatmaps(const std::string &path, const ModelInfo &info,
                    const Invocation &invocation,

@@ -75,8 +75,8 @@ struct ArgInfo {
   std::optional<int64_t> ignored;
   /// Inclusive bounds of the sizes in `shape`, 0 for none; empty: no bounds.
   std::vector<int64_t> longest;
-  /// Input [images, 2]: each image has so many rows and columns of places, and
-  /// no more places than this size.
+  /// Input [images, 2]: the rows and columns of places that each image has,
+  /// with no more places than this size.
   std::optional<DimInfo> places;
   DefaultValue defaultValue = DefaultValue::None;
   /// Input and Output: each rank has its own, of its heads, in memory that the
@@ -87,7 +87,7 @@ struct ArgInfo {
   /// positions.
   int64_t window = 0, slack = 0;
   /// Input of a step: its rows stand in the places of the tokens with this id,
-  /// so many for each picture; -1: it is none.
+  /// `each` of them for each picture; -1: it is none.
   int64_t inserted = -1, each = 0;
   /// Which tokens of a step see each other in both directions: those of each
   /// picture, or all of a prompt. The entry `decode_span` computes them.
@@ -159,9 +159,9 @@ struct AudioInfo {
   int64_t noTimestamps = -1; ///< -1: the model has no times
   int64_t timestampFrames = 2;
   int64_t latestBegin = -1; ///< -1: any
-  /// Of a waveform, whose frames have the logits of letters (CTC): what each is
-  /// written as, and which one is none. Then all but `input` and `rate` are
-  /// unused.
+  /// For a model of waveforms, whose frames have the logits of letters (CTC):
+  /// what each letter is written as, and which one is none. Then all but
+  /// `input` and `rate` are unused.
   std::vector<std::string> letters;
   int64_t blank = 0;
   bool normalise = false; ///< a mean of 0 and a variance of 1
@@ -202,10 +202,10 @@ struct ModelInfo {
   int64_t ranksOfGroup() const { return ranks * sharers; }
   bool hasRanks() const { return ranksOfGroup() * groups > 1; }
   uint64_t weightsBytes = 0; ///< that one process reads
-  /// Ranks that the model is cut for. Of the bytes, the first ones are the same
-  /// for all ranks, and stand in the file once; then come those of each rank.
+  /// Ranks that the model is cut for. The file has the bytes that are the same
+  /// for all ranks once, at its start; then come those of each rank.
   int64_t ranks = 1;
-  /// So many times as many ranks share the positions of a sequence as well.
+  /// For each of them, how many ranks share the positions of a sequence.
   int64_t sharers = 1;
   /// Groups of all of these, which share texts.
   int64_t groups = 1;

@@ -73,10 +73,10 @@ bool layOutPictures(const JsonValue &images, size_t pictures,
 /// Whether a text says where pictures are.
 bool namesPictures(const ModelInfo &model, const Tokenizer &tokenizer,
                    const std::string &text);
-/// Of each image token the prompt gets as many as a picture has vectors.
+/// Repeats each image token of the prompt as often as a picture has vectors.
 bool placePictures(const ModelInfo &model, size_t pictures,
                    std::vector<int64_t> &ids, Error &error);
-/// What a cache of these ids depends on: of a picture's tokens a negative
+/// What a cache of these ids depends on: a picture's tokens become a negative
 /// number that is the picture's.
 std::vector<int64_t> cacheKeys(const ModelInfo &model,
                                const std::vector<int64_t> &ids,

@@ -117,8 +117,8 @@ public:
     int64_t id;
     double score;
   };
-  /// The distribution that sample() draws from, in the order of ids: of greedy
-  /// the one id that it takes. Draws nothing.
+  /// The distribution that sample() draws from, in the order of ids; if it is
+  /// greedy, the one id that it takes. Draws nothing.
   bool weigh(const float *logits, int64_t count,
              const std::vector<int64_t> &history, std::vector<Choice> &choices,
              Error &error, const std::vector<int64_t> &banned = {});

@@ -21,8 +21,8 @@ struct WeightSection {
   uint64_t offset = 0, size = 0;
 };
 
-/// A file of `attune split` has one rank's weights, and behind them so many
-/// bytes more, of which the first eight are the rank's number.
+/// A file of `attune split` has one rank's weights, and behind them this many
+/// bytes, of which the first eight are the rank's number.
 constexpr uint64_t rankLineBytes = 64;
 
 /// Finds it; false if `file` is no ELF file of 64 bits in little-endian order,

@@ -37,7 +37,7 @@ struct Alternating {
   int64_t inputs = 0; ///< channels of each block's own inputs; 0: none
   Activation activation = Activation::GeluTanh; ///< of the gate
   bool scaled = true;
-  /// Of C's weights to [-clip, clip].
+  /// Clips C's weights to [-clip, clip].
   std::optional<double> clip;
   SourceLocation location;
 };

@@ -22,7 +22,7 @@ namespace attune::spec {
 struct Joint {
   int64_t part = 0; ///< which of the two parts is the other kind
   /// The other kind gives keys and values alone and leaves the block as it
-  /// came: of its roles there are "joint.norm1.*", "joint.modulation.*" with a
+  /// came: its only roles are "joint.norm1.*", "joint.modulation.*" with a
   /// shift and a scale, and those of keys and values.
   bool keysOnly = false;
   /// Beside the joint attention the block's own kind has another one, of its

@@ -41,7 +41,7 @@ struct Mamba {
   std::optional<Norm> norm;
   int64_t heads = 0;  ///< 0: the first form
   int64_t groups = 1; ///< of heads
-  /// With heads: of the gated result, in so many parts of its channels.
+  /// With heads: norms the gated result in `outNormParts` parts of channels.
   std::optional<Norm> outNorm;
   int64_t outNormParts = 1;
   SourceLocation location;
@@ -115,7 +115,7 @@ struct TimeMix {
   int64_t heads = 1;
   int64_t keyDim = 0, valueDim = 0;
   int64_t decayRank = 0, rateRank = 0, gateRank = 0;
-  /// 0: the layers behind it that have one mix their values with those of this.
+  /// 0: the values of this layer are those that later layers mix theirs with.
   int64_t valueRank = 0;
   /// Keys that are removed are divided by sqrt(sum of squares + eps).
   double eps = 1e-12;

@@ -177,7 +177,7 @@ constexpr int64_t kMostDepthParts = 8;
 /// tile for many rows or for few.
 WarpgroupTile groupTileOf(const GroupPlan &plan, int64_t weightBits);
 
-/// Time of a product of so many rows, in cycles of a multiprocessor: by counts
+/// Time of a product of `rows` rows, in cycles of a multiprocessor: by counts
 /// of what tensor cores, shared memory and instructions take, and estimates of
 /// what a block and a second kernel take to start.
 int64_t costOfGroups(const GroupPlan &plan, int64_t rows,

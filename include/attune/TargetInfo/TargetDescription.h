@@ -40,7 +40,7 @@ struct TargetDescription {
   int64_t tileRegisters = 2;
   /// The CPU adds products of pairs of bf16 to f32 (AVX512-BF16).
   bool bf16Pairs = false;
-  /// Such an instruction takes as long as four multiply-adds, not as one.
+  /// A product of pairs takes as long as four multiply-adds, not as one.
   bool slowPairs = false;
   /// Weights are laid out as other CPUs want them, too: see describeVariants.
   bool sharesWeights = false;
@@ -158,9 +158,9 @@ struct TargetDescription {
   /// took 1 to 4% of a product's time. On Zen 3 (8 places for 6 rows) it saves
   /// 5 to 7%.
   int64_t getCrowdedWayBytes() const;
-  /// Rows of a buffer that are a multiple of so many bytes apart get space
-  /// between them. A matrix unit reads 32 rows at a time, eight lines of each:
-  /// at half a way they are too many for their sets, too.
+  /// Rows of a buffer get space between them if they are a multiple of this
+  /// many bytes apart. A matrix unit reads 32 rows at a time, eight lines of
+  /// each: at half a way they are too many for their sets, too.
   int64_t getRowSpacing() const {
     return tilesPairs() ? getWayBytes() / 2 : getWayBytes();
   }
@@ -208,9 +208,9 @@ struct CpuVariant {
   TargetDescription machine;
 };
 
-/// Those of --cpu=multi, each for CPUs that have more than those before. They
-/// read the same weights: panels are as wide as the widest registers want them,
-/// bf16 lies in pairs if some multiply it so, and gains of norms are in
+/// The variants of --cpu=multi, each for CPUs that have more than those before.
+/// They read the same weights: panels are as wide as the widest registers want
+/// them, bf16 lies in pairs if some multiply it so, and gains of norms are in
 /// matrices for all or for none.
 std::vector<CpuVariant> describeVariants();
 

@@ -233,8 +233,8 @@ def Quantize : Pass<"attune-quantize", "::mlir::ModuleOp"> {
     `PATTERN=FORM` for weights of such a name: that of the symbol or of a tensor
     that it comes from, in which a number stands for the layer, with or without
     the end `.weight`. The first pattern that matches decides; a form without a
-    pattern is for what none matches. Of vocabularies, `int4` without a pattern means
-    int8: rounded to 4 bits, they cost as much as all other layers together.
+    pattern is for what none matches. Without a pattern `int4` means int8 for
+    vocabularies: rounded to 4 bits, they cost as much as all other layers together.
     Routers of experts keep their numbers without a pattern. A pattern that
     matches nothing is an error.
     Keeps: neither numbers nor sizes; that is what it is for. A weight moves by
@@ -329,10 +329,10 @@ def TapInputs : Pass<"attune-tap-inputs", "::mlir::ModuleOp"> {
     Needs: ffn ops decomposed; an entry that reads token ids [batch, seq].
     Gives: for each weight that a name of `match` matches (all, if there is none)
     and that linear layers multiply [batch, seq, K] by, an output
-    `WEIGHT.input` [layers, batch, seq, K] of every entry. Of a mixture of
+    `WEIGHT.input` [layers, batch, seq, K] of every entry. For a mixture of
     experts the weight is the first stack, and `WEIGHT.experts`, the experts of
-    each token, is an output, too. Calibration runs the model so. Of a weight that several layers of one entry share, the last
-    one is seen.
+    each token, is an output, too. Calibration runs the model so. If several layers
+    of one entry share a weight, the last one is seen.
     Keeps: all other results.
 
     Before (types left out):
@@ -435,14 +435,14 @@ def LowRank : Pass<"attune-low-rank", "::mlir::ModuleOp"> {
 
     A rule is `PATTERN:RANK`, `PATTERN:ERROR%` or `PATTERN:none` for names as in
     `attune-quantize`; the first pattern that matches decides, and one that matches
-    nothing is an error. An error is that of the matrix, the root of the sum of
-    squares of what is lost by that of what there was. It asks for the least
+    nothing is an error. The error of a matrix is the root of the sum of
+    squares of what is lost by that of what there was. ERROR asks for the least
     rank, a multiple of 32, at which every layer of the weight keeps to it, and
     needs the values: those of `weights`, a safetensors file or a folder.
 
-    Of a weight that `attune-shard` has cut, N and K are those of all ranks
-    together. Cut by rows, a rank has these rows of `left`, cut by columns,
-    these columns of `right`; the other factor is whole.
+    If `attune-shard` has cut the weight, N and K are those of all ranks together.
+    A cut by rows gives a rank these rows of `left`, one by columns these columns
+    of `right`; the other factor is whole.
 
     Where r (N + K) is not less than N K nothing would be saved: the matrix
     stays, as does one with another user or of experts. A remark of category

@@ -33,7 +33,7 @@ struct MergedLora {
   uint64_t replaced = 0; ///< tensors that it has as a whole
   int64_t maxRank = 0;
   int64_t parameters = 0; ///< of the adapter
-  /// Of these, tables of embeddings and whole matrices: parts of a model that
+  /// Changed tables of embeddings and whole matrices: parts of a model that
   /// share them would all see the change.
   std::vector<std::string> tables;
 };
@@ -45,7 +45,7 @@ public:
   /// `path` is a .safetensors file, an index ("*.safetensors.index.json") or a
   /// folder with `model.safetensors` or `model.safetensors.index.json` or other
   /// safetensors files of one checkpoint. One shard of a numbered set stands
-  /// for all. Of a GGUF file the tensors have Hugging Face's names. Every error
+  /// for all. The tensors of a GGUF file get Hugging Face's names. Every error
   /// found is reported.
   static std::optional<Checkpoint> open(const std::string &path,
                                         DiagnosticEngine &diags);

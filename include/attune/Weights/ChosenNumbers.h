@@ -26,7 +26,7 @@ struct ChosenMatrix {
   /// Where rows and columns are in the whole matrix, if heads of it were
   /// pruned; empty: they are all there.
   std::vector<int64_t> rowsOf, columnsOf;
-  /// Of the matrix itself: sums of squares of what is lost, and of all.
+  /// Sums of squares over the matrix itself: of what is lost, and of all.
   double lost = 0, total = 0;
 
   float valueAt(int64_t row, int64_t column) const {

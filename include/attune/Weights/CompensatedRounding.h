@@ -39,7 +39,7 @@ struct RoundedMatrix {
   std::vector<uint8_t> numbers;   ///< [rows, columns]
   std::vector<GroupScale> scales; ///< [rows, columns / group]
   ResultLoss loss;
-  /// Of the matrix itself: sums of squares of what is lost, and of all.
+  /// Sums of squares over the matrix itself: of what is lost, and of all.
   double lost = 0, total = 0;
 };
 

@@ -39,8 +39,8 @@ LowRankFactors factorize(const float *matrix, int64_t rows, int64_t columns,
                          int64_t rank);
 
 /// The least rank, a multiple of `step`, whose error is at most `error`;
-/// nothing if that is more than `most`. Of large matrices it is what the random
-/// subspace says, so that the measured error may be a little more than `error`.
+/// nothing if that is more than `most`. Large matrices are seen in a random
+/// subspace, so that the measured error may be a little more than `error`.
 std::optional<int64_t> findRank(const float *matrix, int64_t rows,
                                 int64_t columns, double error, int64_t step,
                                 int64_t most);

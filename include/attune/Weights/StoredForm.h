@@ -47,7 +47,7 @@ struct StoredForm {
   }
 
   bool areFloats() const { return scales == ScaleType::Power || byteFloats; }
-  /// What numbers without a zero point of their own have added.
+  /// The zero point of numbers that have none of their own.
   int64_t middle() const { return bits == 4 ? 8 : 128; }
   int64_t scaleBytes() const {
     return scales == ScaleType::Half ? 2 : scales == ScaleType::Single ? 4 : 1;

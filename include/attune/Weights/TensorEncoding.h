@@ -59,7 +59,7 @@ public:
   }
 };
 
-/// Of the tensor, which has an encoding.
+/// The stored form of a tensor that has an encoding.
 StoredTensor storedAs(const CheckpointTensor &tensor);
 
 } // namespace attune

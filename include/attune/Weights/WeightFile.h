@@ -44,7 +44,7 @@ struct WeightValues {
   const Checkpoint *checkpoint = nullptr;
   uint64_t seed = 0;
   unsigned threads = 2;
-  /// Of matrices that become few bits; null: they are rounded to nearest.
+  /// The numbers of matrices in few bits; null: they are rounded to nearest.
   const ChosenNumbers *chosen = nullptr;
   /// Matrices that stay floats get the values of the numbers, too.
   bool asRounded = false;
@@ -109,7 +109,7 @@ struct WeightRows {
 };
 /// How many values it has, those of padding included.
 int64_t countValues(WeightOp weight);
-/// Of tensors that `checkWeights` found.
+/// Reads the rows from tensors that `checkWeights` found.
 WeightRows readRows(WeightOp weight, int64_t layer, int64_t part,
                     const Checkpoint &checkpoint);
 

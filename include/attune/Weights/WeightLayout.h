@@ -44,7 +44,7 @@ struct WeightPlace {
 };
 
 /// The blob: weights in the order of their ops in the module, without holes
-/// other than those of the alignment. Of a model that ranks share, the weights
+/// other than those of the alignment. If ranks share the model, the weights
 /// that all of them read come first, and then, on pages of their own, each
 /// rank's parts of the others. A rank maps the former and its own parts side by
 /// side; places are those that it sees.

@@ -119,8 +119,8 @@ struct DepthParts {
   mlir::Value count, sums;
 };
 
-/// What rows are the norm of, where they are up to `few`; without rows: they
-/// are no norm.
+/// The rows that up to `few` rows are the norm of; without rows: they are no
+/// norm.
 struct NormOfFew {
   mlir::Value rows, gamma, beta; ///< null: there is none
   double eps = 0, offset = 0;

@@ -41,7 +41,7 @@ public:
       : block(block), kernel(block.kernel), tile(block.tile),
         numbers(kernel.numbers()), half(elementOf(kernel.input).isF16()) {
     lane = b.rem(block.thread, 32);
-    // Of the threads that multiply.
+    // The number among the threads that multiply.
     thread = b.sub(block.thread, b.index(kGroup));
     warpPanel = b.mul(b.div(thread, 32), kPanels);
   }
@@ -189,8 +189,8 @@ private:
   // Scales and zero points
   //===--------------------------------------------------------------------===//
 
-  /// Of a lane's channel of a panel: the factor, and minus that of the zero
-  /// point.
+  /// The scale of a lane's channel in a panel, and minus its product with the
+  /// zero point.
   struct Scales {
     Value factor, minusZero;
   };
@@ -310,9 +310,9 @@ private:
   // Results
   //===--------------------------------------------------------------------===//
 
-  /// What a lane has of eight rows and one panel: of its channel two rows that
-  /// are neighbours. It gets two channels of its row: from lanes that have
-  /// these channels, one of their two.
+  /// Before, a lane has two neighbouring rows of its channel, of eight rows and
+  /// one panel. After, it has two channels of its row: each comes from a lane
+  /// that has this channel.
   Value exchange(BlockBuilder &b, Value sums, int64_t n, int64_t panel) {
     Value odd = b.rem(b.div(lane, 4), 2);
     Value isOdd = b.less(b.index(0), odd);

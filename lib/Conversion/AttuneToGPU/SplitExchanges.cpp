@@ -213,7 +213,7 @@ private:
     Value dest = flatten(b, loc, op.getDest());
     forEach(n, rows, width, [&](Value at, Value column) {
       Value first = n.times(at, stride);
-      // What a rank has in the row's place `column`.
+      // The number that a rank has in the row's place `column`.
       auto ofPeer = [&](Numbers n, Value peer, Value column) {
         return n.load(all, n.plus(n.plus(n.times(peer, each), first), column));
       };

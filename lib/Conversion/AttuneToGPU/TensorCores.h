@@ -30,7 +30,7 @@ void commitCopies(BlockBuilder &b);
 /// Waits until only the last `groups` of copies may be under way, and for all
 /// threads.
 void awaitCopies(BlockBuilder &b, int64_t groups);
-/// How many of `count` elements from `at` on are there, of `size` in all.
+/// How many of `count` elements from `at` on exist, out of `size` in all.
 mlir::Value validOf(BlockBuilder &b, mlir::Value at, int64_t count,
                     int64_t size);
 

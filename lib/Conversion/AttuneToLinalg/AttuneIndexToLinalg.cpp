@@ -268,8 +268,8 @@ void KeyChoice::tally() {
       });
 }
 
-/// How many keys before a chunk are chosen: of those that are as large as the
-/// last one the first, as many as the larger ones leave room for.
+/// How many keys before a chunk are chosen: all above the last chosen key, and
+/// as many of its equals, the first ones, as these leave room for.
 Value KeyChoice::chosenBefore(ValueRange query, Value chunk) {
   Value above = extract(before, query, {chunk, e.index(0)});
   Value alike = extract(before, query, {chunk, e.index(1)});

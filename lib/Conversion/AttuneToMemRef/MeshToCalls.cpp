@@ -179,7 +179,7 @@ private:
     return arith::IndexCastOp::create(b, loc, b.getI64Type(), count);
   }
 
-  /// Of the first element.
+  /// The address of the first element.
   static Value address(OpBuilder &b, Location loc, Value buffer) {
     Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer);
     Value offset =

@@ -270,7 +270,7 @@ std::string StageReport::html(llvm::StringRef title,
       << escapeHtml(title) << "</title>\n"
       << head << "</head>\n<body>\n<h1>" << escapeHtml(title) << "</h1>\n";
 
-  // What follows, in its order.
+  // The parts that follow, in order.
   std::pair<const char *, const char *> parts[] = {
       {"stages-of-ir", "Stages"},
       {times.empty() ? nullptr : "steps-of-compilation", "Where the time went"},

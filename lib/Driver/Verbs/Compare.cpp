@@ -40,10 +40,10 @@ struct Difference {
   double leastCosine = 1; ///< of any row
   /// Root mean square, by the teacher's; nothing if that is zero alone.
   std::optional<double> error;
-  /// Of logits, and of outputs whose rows are probabilities, as attention maps
-  /// are: the mean over rows of the Kullback-Leibler divergence of the
+  /// For logits, and for outputs whose rows are probabilities, as attention
+  /// maps are: the mean over rows of the Kullback-Leibler divergence of the
   /// student's probabilities from the teacher's, in nats, and the share of rows
-  /// in which both like the same entry best.
+  /// in which both have the same most likely entry.
   std::optional<double> divergence, agreement;
 };
 } // namespace
@@ -222,7 +222,7 @@ static Difference compare(const Result &teacher, const Result &student) {
       lost += (double(s[i]) - t[i]) * (double(s[i]) - t[i]);
     }
     total += ofTeacher;
-    // Of zeros only zeros have the direction.
+    // The cosine with a row of zeros is 1 if both rows are zeros, 0 otherwise.
     double lengths = std::sqrt(ofTeacher) * std::sqrt(ofStudent);
     double cosine = lengths > 0              ? both / lengths
                     : ofTeacher == ofStudent ? 1
@@ -385,7 +385,7 @@ ExitCode driver::runCompare(const Options &options, Report &report) {
     return report.fail("'compare' needs a TEACHER and a STUDENT: attune "
                        "compare TEACHER STUDENT --inputs FILE",
                        ExitCode::BadCommandLine);
-  // What was recorded has its inputs beside it, unless they are elsewhere.
+  // A record has its inputs in it, unless --inputs names others.
   std::string inputs = options.inputsFile;
   if (inputs.empty() && isRecord(options))
     inputs = options.model;

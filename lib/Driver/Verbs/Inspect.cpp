@@ -223,7 +223,7 @@ llvm::json::Object RankReport::json() const {
                             {"parameters", std::move(parameters)},
                             {"weight_bytes", int64_t(bytes)},
                             {"shared_bytes", int64_t(sharedBytes)}};
-  // Of a generated token, or of a sequence.
+  // The figures are for a generated token, or for a sequence.
   std::string of = mesh.tokens ? "sequence_" : "token_";
   if (mesh.tokens)
     object["sequence_tokens"] = mesh.tokens;

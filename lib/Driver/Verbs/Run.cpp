@@ -82,7 +82,7 @@ ExitCode driver::runGenerate(const Options &options, Report &report) {
     small.weights.clear();
     small.tokenizer.clear();
     small.threads = 1;
-    // What was given is for the other model.
+    // Adapters are for the other model.
     small.loras.clear();
     small.lorasApart = false;
     small.mayMeasureNothing = true;

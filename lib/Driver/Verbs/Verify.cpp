@@ -26,12 +26,12 @@ using namespace attune::driver;
 // off by 1e-3 and more.
 static constexpr double defaultAtol = 5e-5, defaultRtol = 1e-4;
 
-// What few bits multiply is rounded to bytes, with a step of 1/127 of a group's
-// largest number. A number that lies between two of them gets either one, by
-// the order of the sums before it: that moves a product by 3 / (127 sqrt(K)) of
-// itself (a largest number is about three times a usual one), 0.6% for 16
-// inputs, and several may move. A wrong group, scale or tail is off by 10% and
-// more; a wrong mask is for a run without --quantize to find.
+// Inputs of products with weights in few bits are rounded to bytes, with a step
+// of 1/127 of a group's largest number. A number between two of them gets
+// either one, by the order of the sums before it: that moves a product by 3 /
+// (127 sqrt(K)) of itself (a largest number is about three times a usual one),
+// 0.6% for 16 inputs, and several may move. A wrong group, scale or tail is off
+// by 10% and more; a wrong mask is for a run without --quantize to find.
 static constexpr double byteRounding = 3e-2;
 
 namespace {

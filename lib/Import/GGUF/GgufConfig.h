@@ -20,10 +20,10 @@ struct Family {
   const char *className;
   /// Queries and keys are stored so that neighbouring channels turn together.
   bool interleaved;
-  /// What norms multiply by is stored whole, not without its 1.
+  /// The gain of norms is stored whole, not without its 1.
   bool wholeNorms;
 };
-/// That of the file; null, after an error, if it is none that is read.
+/// The family of the file; null, after an error, if Attune reads none such.
 const Family *findFamily(const File &file, DiagnosticEngine &diags);
 
 /// The config.json that the keys stand for. An error names the key and its

@@ -243,7 +243,7 @@ static bool readLetters(Config &config, const JsonFile &vocabulary,
   return true;
 }
 
-/// Of a model that reads waveforms: how samples are given, and the letters.
+/// Reads how samples are given, and the letters, for a model of waveforms.
 /// Without a vocab.json it hears nothing.
 static bool readWaveform(Config &config, const std::string &folder,
                          Config *features, spec::Model &model,
@@ -266,7 +266,7 @@ static bool readWaveform(Config &config, const std::string &folder,
     if (features->hasErrors())
       return false;
   }
-  // Of several languages each has letters of its own.
+  // Each of several languages has letters of its own.
   for (const Value::Member &member : vocabulary.json->root->members)
     if (member.value.isObject()) {
       diags.warning(vocabulary.json->reporter.locate(member.value.offset),

@@ -20,7 +20,7 @@ struct GenerationSource {
   int64_t context = 0;       ///< 0: unlimited
   /// What its text starts from depends on a sound: see AudioConfig.h.
   bool hears = false;
-  /// Of a model of several codebooks: takes the factor of its guidance.
+  /// Takes the factor of the guidance, if the model has several codebooks.
   spec::Codes *codes = nullptr;
 };
 

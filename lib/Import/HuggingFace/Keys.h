@@ -48,7 +48,7 @@ struct ClassKeys {
 };
 
 const std::vector<KeyMeaning> &keyMeanings();
-/// Those of decoders, those of encoders and of pairs of both, and all of them.
+/// Keys of decoders, of encoders, of pairs of both, and of all classes.
 std::vector<ClassKeys> keysOfDecodersAToI();
 std::vector<ClassKeys> keysOfDecodersJToZ();
 std::vector<ClassKeys> keysOfEncoders();

@@ -25,8 +25,8 @@ std::string spellBytes(std::string_view bytes);
 /// Whether the text is RWKV's World vocabulary: on each line an id, a token as
 /// Python writes it, and how many bytes it has.
 bool looksLikeWorld(std::string_view text);
-/// Turns it into a tokenizer.json: of the tokens that a text begins with the
-/// longest is its first.
+/// Turns it into a tokenizer.json, which at each place of a text takes the
+/// longest token that fits.
 bool convertWorld(std::string_view text, std::string &json,
                   runtime::Error &error);
 

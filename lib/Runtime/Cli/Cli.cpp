@@ -93,7 +93,7 @@ private:
   bool executeOn(CompiledModel &model, Verb verb, Error &error);
 };
 
-/// Of the ranks of a model, the first one speaks.
+/// Silences all ranks of a model but the first.
 void Program::beSilent() {
   if (LaunchedRank::read().rank <= 0)
     return;
@@ -283,7 +283,7 @@ bool Program::execute(Verb verb, Error &error) {
 }
 
 bool Program::executeOn(CompiledModel &model, Verb verb, Error &error) {
-  // What groups of ranks share says so itself; the rest is the first group's.
+  // Groups of ranks share these verbs; the first group alone does the others.
   bool shared =
       verb == Verb::Run || verb == Verb::Perplexity || verb == Verb::Generate;
   if (model.group() > 0 && !shared)

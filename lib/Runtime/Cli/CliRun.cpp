@@ -104,7 +104,7 @@ static BatchRows shareBatch(const CompiledModel &model, const EntryInfo &entry,
                             const SafetensorsFile &file) {
   BatchRows rows;
   for (const ArgInfo &arg : entry.args) {
-    // What has rows in another dimension is not put together.
+    // Tensors with rows in another dimension are not put together.
     for (size_t i = 1; i < arg.shape.size(); ++i)
       if (arg.shape[i].symbol == "batch")
         return {};

@@ -174,7 +174,7 @@ static bool writeLetters(CompiledModel &model, const GenerateOptions &options,
 
 bool transcribe(CompiledModel &model, const GenerateOptions &options, FILE *out,
                 const Messages &messages, Error &error) {
-  // What is written down of a sound is no text that goes on.
+  // A transcript is no text that goes on.
   if (const std::string *other =
           options.findOther({"audio", "language", "task", "timestamps",
                              "min-new-tokens", "format", "stats", "adapter"},

@@ -62,7 +62,7 @@ bool generateEncoded(CompiledModel &model, Session &session,
                      bool (*onToken)(void *context, const NewToken &token),
                      void *context, std::string &stoppedBy, Error &error);
 
-/// So many texts take a step together: fewer than the rows from which on a
+/// How many texts take a step together: fewer than the rows from which on a
 /// product on a matrix unit rounds in another order than that of one row.
 constexpr size_t textsAtOnce = 8;
 

@@ -142,7 +142,7 @@ struct Fingerprint {
 };
 } // namespace
 
-/// Of what another model would read as something else.
+/// A hash of everything that makes another model read the state differently.
 uint64_t Session::fingerprint() const {
   Fingerprint all;
   all.add(model.info().name);

@@ -50,7 +50,7 @@ enum class Filter : uint8_t { Lanczos, Bilinear, Bicubic, Box, Hamming };
 /// stretched by the factor of the reduction, first along rows, then columns.
 void resample(Image &image, int64_t width, int64_t height, Filter filter);
 
-// Of the formats; `orientation` is EXIF's, 1 to 8.
+// Parsers of the formats; `orientation` is EXIF's, 1 to 8.
 bool parsePng(const uint8_t *bytes, uint64_t size, Image &image,
               int &orientation, std::string &problem, uint64_t most);
 bool parseJpeg(const uint8_t *bytes, uint64_t size, Image &image,

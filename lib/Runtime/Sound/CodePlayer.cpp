@@ -150,7 +150,7 @@ bool PiecePlayer::play(int64_t first, int64_t count, int64_t frames,
         continue;
       }
       const int64_t *row = file.row(piece, int64_t(book));
-      // What stands for no code is no code of a file.
+      // A file's codes do not include the id for no code.
       for (int64_t i = 0; i < frames; ++i)
         if (row[i] < 0 || row[i] == info.none)
           return error.badInput("'audio_codes' has the code " +

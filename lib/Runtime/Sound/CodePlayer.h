@@ -18,8 +18,8 @@ namespace attune::runtime {
 /// Codes of a sound: those of codebook k in order, as many for each.
 using SoundCodes = std::vector<std::vector<int64_t>>;
 
-/// Makes samples of codes that the model wrote. Of several channels codebook k
-/// is one of channel k % channels.
+/// Makes samples of codes that the model wrote. With several channels, codebook
+/// k is one of channel k % channels.
 bool playCodes(CompiledModel &model, const SoundCodes &codes, Sound &sound,
                Error &error);
 

@@ -18,11 +18,11 @@ namespace attune::runtime {
 /// codebook, and gives the scores of the next one. Frame f of codebook k stands
 /// in column f + k + 1; elsewhere stands the id for no code. So S steps give S
 /// + 1 - K frames of K codebooks, of each channel if there are several: their
-/// codebooks take turns. With a guidance g above 1 each step has a
-/// second row, without the text: scores are those of it plus g times what the
-/// text changes. Of one column codebooks are chosen in their order. A sound
-/// goes on behind the codes `begun`, if there are any: P frames of them are the
-/// first P + 1 columns, and S steps give S + P + 1 - K frames.
+/// codebooks take turns. With a guidance g above 1 each step has a second row,
+/// without the text: scores are those of it plus g times what the text changes.
+/// Codebooks of one column are chosen in their order. A sound goes on behind
+/// the codes `begun`, if there are any: P frames of them are the first P + 1
+/// columns, and S steps give S + P + 1 - K frames.
 bool writeCodes(CompiledModel &model, const std::vector<int64_t> &text,
                 const SoundCodes &begun, const GenerateOptions &options,
                 SoundCodes &codes, Error &error);

@@ -32,7 +32,7 @@ void resample(Sound &sound, int64_t rate) {
   if (sound.rate == rate)
     return;
   auto count = int64_t(sound.samples.size());
-  // Of every `down` samples `up` are made: output n lies at n * down / up.
+  // Every `down` samples become `up`: output n lies at n * down / up.
   int64_t divisor = std::gcd(sound.rate, rate);
   int64_t up = rate / divisor, down = sound.rate / divisor;
   int64_t made = count / down * up + (count % down * up + down - 1) / down;

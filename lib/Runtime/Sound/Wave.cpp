@@ -240,7 +240,7 @@ bool writeWave(const std::string &path, const Sound &sound, Error &error) {
   store(head, static_cast<uint16_t>(channels * sizeof(float)));
   store(head, uint16_t(32));
   store(head, uint16_t(0)); // no more about the format
-  // Of samples that are no whole numbers their count.
+  // A format of samples that are not integers states their count.
   head += "fact";
   store(head, factBytes);
   store(head, static_cast<uint32_t>(sound.samples.size() / channels));

@@ -101,7 +101,7 @@ static void appendLower(std::string &out, uint32_t c, bool casedBefore,
     appendCase(out, c, lowerRuns, lowerSpecial);
 }
 
-/// Of a cased character: whether it has a lower case of its own.
+/// Whether a cased character has a lower case of its own.
 bool isUpper(uint32_t c) {
   std::string same, lower;
   appendUtf8(same, c);

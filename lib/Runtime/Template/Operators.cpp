@@ -441,7 +441,7 @@ bool Interpreter::getItem(const Value &object, const Value &index, Value &out) {
     return false;
   if (object.isDict()) {
     if (index.isUndefined() || index.is(Kind::List) || index.isDict()) {
-      // What cannot be a key is not there.
+      // A value that cannot be a key is not in the dict.
       out = newUndefined("dict object has no such element");
       return step(0);
     }

@@ -334,7 +334,7 @@ static bool applyFirstLast(const FilterCall &call) {
     return false;
   bool first = call.name == "first";
   if (call.input.is(Kind::Generator)) {
-    // What is taken is gone from it.
+    // Items that are taken are gone from a generator.
     if (!first)
       return call.in.fail("'generator' object is not reversible");
     std::vector<Value> &items = call.input.list().items;
@@ -436,7 +436,7 @@ static bool applySelect(const FilterCall &call) {
   bool byAttribute = call.name == "selectattr" || call.name == "rejectattr";
   bool selects = call.name == "select" || call.name == "selectattr";
   std::vector<Value> items, kept;
-  // What counts as false has nothing to select from, None too.
+  // A false value, None too, has nothing to select from.
   if (truth(call.input) && !inputItems(call, items))
     return false;
   const std::vector<Value> &positional = call.args.positional;

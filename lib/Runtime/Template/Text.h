@@ -27,7 +27,7 @@ std::string swapCase(std::string_view text);
 
 enum class CharacterClass : uint8_t { Cased, Alpha, Printable };
 bool isIn(CharacterClass what, uint32_t c);
-/// Of a cased character: whether it has a lower case of its own.
+/// Whether a cased character has a lower case of its own.
 bool isUpper(uint32_t c);
 
 /// Arguments of the filter tojson, those of json.dumps.

@@ -36,7 +36,7 @@ const AddedToken *AddedTokenMatcher::longestAt(std::string_view text,
   for (size_t depth = 1; begin != end; ++depth) {
     if ((*begin)->pattern.size() == depth) {
       longest = *begin++;
-      // Of tokens that look for the same text the last one counts.
+      // If several tokens look for the same text the last one counts.
       while (begin != end && (*begin)->pattern.size() == depth)
         longest = *begin++;
     }

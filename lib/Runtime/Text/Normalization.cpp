@@ -129,7 +129,7 @@ size_t Unicode::headOf(const std::vector<FormCharacter> &characters,
   size_t at = 0, size = 0;
   std::string bytes;
   for (FormCharacter c : characters) {
-    // What takes nothing stands where the character before it stands.
+    // A character that takes nothing stands where the one before it stands.
     if ((c.taken ? at : at - (at > 0)) >= head)
       break;
     for (uint32_t i = 0; i < c.taken; ++i) {

@@ -462,7 +462,7 @@ bool Normalizer::apply(std::string &text, size_t &headSize,
   headSize = text.empty() ? 0 : decodeCharacter(text, 0, c);
   if (text.empty() || steps.empty())
     return true;
-  // What the first character becomes tells whether any of it is left.
+  // The steps on the first character tell whether any of it is left.
   std::string head = text.substr(0, headSize), out;
   size_t most = mostFor(text.size());
   for (const Step &step : steps) {

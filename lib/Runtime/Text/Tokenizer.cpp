@@ -198,8 +198,8 @@ std::string Tokenizer::bytesOf(int64_t id) const {
     return byte;
   if (data->decoder.isByteLevel())
     return data->decoder.apply({text});
-  // What a second one adds to a first: some decoders treat the first, or the
-  // last, otherwise.
+  // The text that a second token adds to a first: some decoders treat the
+  // first, or the last, otherwise.
   std::string once = data->decoder.apply({text});
   std::string twice = data->decoder.apply({text, text});
   return twice.size() > once.size() ? twice.substr(once.size()) : once;

@@ -47,7 +47,7 @@ struct Tokenizer::Data {
   Unicode unicode;
   std::unique_ptr<TokenModel> model;
   std::vector<AddedToken> added;
-  /// Of an id, the place in `added` plus one, or 0.
+  /// By id: the index in `added` plus one, or 0.
   std::vector<uint32_t> addedOf;
   AddedTokenMatcher raw{unicode}, normalized{unicode};
   Normalizer normalizer{unicode};

@@ -252,9 +252,9 @@ static Known merge(const Object &object, const char *key,
   return size;
 }
 
-/// What has a row or column for each key must have as many as the key input
-/// whenever it runs: a fixed number beside an open one would be read past its
-/// end.
+/// An input with a row or column for each key must have as many as the key
+/// input whenever it runs: a fixed number beside an open one would be read past
+/// its end.
 static void haveAllKeys(
     const Object &object, const TensorSpec *key,
     std::initializer_list<std::tuple<const char *, const TensorSpec *, size_t>>

@@ -26,7 +26,7 @@ Audio parseAudio(const Object &object, const std::vector<TensorSpec> &inputs,
 /// Reads the objects "codes" and "playback" of a model whose streams are known.
 Codes parseCodes(const Object &object, const Model &model);
 Playback parsePlayback(const Object &object, const Model &model);
-/// What "audio" says of samples that codes are made of needs these.
+/// Checks what "audio" needs to say of samples that codes are made of.
 void checkCoded(const Object &object, const Model &model);
 
 } // namespace attune::spec

@@ -58,7 +58,7 @@ static void checkInputs(const Object &object, const Model &model,
                                ", not from " + quote(codes.inputs.front()));
 }
 
-/// What makes samples of codes reads nothing else, and nothing reads it.
+/// The stream that makes samples of codes reads nothing else; nothing reads it.
 static void checkSound(const Object &object, const Model &model,
                        const Codes &codes) {
   auto found = std::find_if(
@@ -172,7 +172,7 @@ void checkCoded(const Object &object, const Model &model) {
     return object.error("input", "of samples [batch, samples, channels] codes "
                                  "are made, for which there is neither "
                                  "'playback' nor a 'sound' of 'codes'");
-  // What reads the samples, first or further on.
+  // The streams that read the samples, directly or further on.
   std::vector<Stream> streams;
   for (const Stream &stream : model.streams)
     if (stream.input == model.audio->input || findResult(streams, stream.input))

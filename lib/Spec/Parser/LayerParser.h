@@ -161,8 +161,8 @@ private:
   bool grid = false;       ///< the tokens are the places of an image
   bool windowed = false;   ///< they are those of windows of an image
   bool behindGrid = false; ///< they are those of an image behind others
-  /// Of tokens that `concat` put one behind the other: which parts are the
-  /// places of an image.
+  /// Which of the parts that `concat` put one behind the other are the places
+  /// of an image.
   std::vector<bool> parts;
   /// The tokens are those of chunks, or chunks at the same place of theirs.
   enum class Chunks { None, Cut, Swapped } chunks = Chunks::None;

@@ -13,8 +13,8 @@ namespace attune::spec {
 
 namespace {
 enum class Kind { None, Image, Windows };
-/// What tokens are, and of those that `concat` put one behind the other, which
-/// parts are the places of an image.
+/// What tokens are, and which of the parts that `concat` put one behind the
+/// other are the places of an image.
 struct Form {
   Kind kind = Kind::None;
   std::vector<bool> parts = {};

@@ -47,7 +47,7 @@ struct Part {
   std::unique_ptr<llvm::Module> module;
   std::unique_ptr<llvm::TargetMachine> machine;
 
-  // Of a kernel:
+  // For a kernel:
   KernelPlace place;
   /// Symbols that other parts see are called the same in all models; these are
   /// their names in this one.
@@ -411,7 +411,7 @@ CPUModule::Impl::makeLines(llvm::ArrayRef<MergeInput> objects) const {
   std::vector<KernelLines> kernels;
   for (size_t i = 1; i < parts.size(); ++i) {
     llvm::StringRef symbol = objects[i].names.find(kKernel)->second;
-    // What an assembler would read as something else stays without lines.
+    // A name that an assembler would misread leaves its part without lines.
     if (parts[i].place.file.empty() ||
         symbol.find_first_of("\"\\\n") != llvm::StringRef::npos)
       continue;

@@ -14,8 +14,8 @@
 
 namespace attune {
 
-/// The functions of a decoder's step: of one sequence `decode` and what it
-/// calls, of several also `decode_batch`.
+/// The functions of a decoder's step: for one sequence `decode` and what it
+/// calls, for several also `decode_batch`.
 llvm::SetVector<mlir::Operation *> functionsOfStep(mlir::ModuleOp module,
                                                    bool ofBatch);
 

@@ -18,10 +18,10 @@
 
 namespace attune {
 
-/// The loads of a kernel that others may do for it, long before: of memory that
-/// it reads before it waits for the kernel before, which nobody writes, from
-/// addresses that follow from its arguments, its block and its thread. Each
-/// thread has the same number of them, in the same order.
+/// The loads of a kernel that others may do for it, long before. The kernel
+/// does them before it waits for the one before, from memory that nobody
+/// writes, at addresses that follow from its arguments, its block and its
+/// thread. Each thread has the same number of them, in the same order.
 class KernelWeights {
 public:
   /// What a copy has.

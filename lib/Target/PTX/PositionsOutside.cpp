@@ -160,8 +160,8 @@ struct PositionsOutside final : impl::PositionsOutsideBase<PositionsOutside> {
       else
         return view.emitOpError("has sizes that its type does not have");
     }
-    // What is left, in the order of memory, and where each dimension of the
-    // view is in that.
+    // The dimensions that are left, in the order of memory, and where each
+    // dimension of the view is among them.
     SmallVector<int64_t> kept, shape;
     for (int64_t dim : order)
       if (!dropped.test(dim)) {

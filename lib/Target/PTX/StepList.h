@@ -61,7 +61,7 @@ struct StepMaker {
         b, loc, pointer, type, base,
         llvm::ArrayRef<mlir::LLVM::GEPArg>{number});
   }
-  /// Of the list, which nobody writes meanwhile.
+  /// Reads from the list, which nobody writes meanwhile.
   mlir::Value read(mlir::Value base, mlir::Type type, mlir::Value at,
                    unsigned alignment) {
     return mlir::LLVM::LoadOp::create(

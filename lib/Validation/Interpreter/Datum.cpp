@@ -174,8 +174,8 @@ uint8_t *validation::addressOf(const View &view, Type element,
 }
 
 /// Calls `singles` for each row of f32 that lies in memory: its place, the
-/// number of its first element, its length and the bytes between two. Of other
-/// rows `other` is called for each element in memory.
+/// number of its first element, its length and the bytes between two. For other
+/// rows it calls `other` for each element in memory.
 static void forEachElement(
     const View &view, Type element,
     llvm::function_ref<void(uint8_t *, size_t, int64_t, int64_t)> singles,

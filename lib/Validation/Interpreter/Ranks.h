@@ -42,8 +42,8 @@ public:
   /// them has gone elsewhere; the machine has failed then.
   llvm::ArrayRef<Datum> exchange(Machine &machine, mlir::Operation *op,
                                  Datum own);
-  /// Of these, those of the ranks that share the weights with this one, or the
-  /// positions.
+  /// The same, but only what the ranks gave that share the weights with this
+  /// one, or the positions.
   llvm::SmallVector<Datum> exchangeParts(Machine &machine, mlir::Operation *op,
                                          Datum own);
   llvm::SmallVector<Datum> exchangePositions(Machine &machine,

@@ -44,7 +44,7 @@ public:
   RankPart(WeightOp weight, int64_t rank) : cut(getCut(weight)), rank(rank) {}
 
   bool isCut() const { return cut && !cut->cutsParts; }
-  /// Of a weight in parts: which part it is of all.
+  /// The index of `part` in the whole weight, if that is in parts.
   int64_t partOf(int64_t part) const {
     return cut && cut->cutsParts ? part + cut->rows[rank].front().begin : part;
   }
@@ -81,7 +81,7 @@ struct GroupNumbers {
   GroupNumbers() = default;
   GroupNumbers(WeightOp weight, llvm::ArrayRef<double> values);
 
-  /// Of floats of 8 bits.
+  /// Rounds to floats of 8 bits.
   double roundByteFloat(Type type, double value) const {
     double number = scale == 0 ? 0 : value / scale;
     return roundTo(type, std::clamp(number, -448.0, 448.0));

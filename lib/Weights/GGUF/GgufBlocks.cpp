@@ -171,7 +171,7 @@ static Factors readQ5_K(const uint8_t *block, int group, uint8_t *numbers) {
   return {halfAt(block) * float(scale), -halfAt(block + 2) * float(least)};
 }
 
-/// Of each 128 values four lower bits are in 64 bytes and two upper ones in 32.
+/// Every 128 values have their 4 lower bits in 64 bytes, 2 upper bits in 32.
 static Factors readQ6_K(const uint8_t *block, int group, uint8_t *numbers) {
   for (int j = 0; j < 16; ++j) {
     int i = 16 * group + j, half = i / 128, part = i / 32 % 4;

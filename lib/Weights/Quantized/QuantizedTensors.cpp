@@ -563,7 +563,7 @@ bool makeQuantizedTensors(const QuantizationConfig &config,
         (cutEnd(name, ".weight_scale", base) && !find(base + ".weight_packed"));
     if (!packed && scaled && !maker.makeElements(base, name))
       return false;
-    // Of activations and caches, which stay as they are.
+    // Scales of activations and caches, which stay as they are.
     if (!packed &&
         (cutEnd(name, ".input_scale", base) ||
          cutEnd(name, ".input_zero_point", base) ||

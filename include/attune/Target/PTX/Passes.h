@@ -20,14 +20,14 @@ namespace attune {
 #define GEN_PASS_REGISTRATION
 #include "attune/Target/PTX/Passes.h.inc"
 
-/// The kernels of a decoder's step: of one sequence, and of two to kFewRows.
+/// The kernels of a decoder's step: for one sequence, and for two to kFewRows.
 constexpr char kPersistentName[] = "decode_persistent";
 constexpr char kPersistentBatchName[] = "decode_batch_persistent";
 /// Attributes of a launch that may be an instruction of one of them or of both:
-/// their symbols, and of each the threads of its blocks and their bytes of
+/// their symbols, and for each the threads of its blocks and their bytes of
 /// shared memory that a launch says, the number of the launched kernel there
-/// (and in bits above 16 what threads copy ahead for it), and the most tasks of
-/// that which a block has at once.
+/// (and in bits above 16 what threads copy ahead for it), and the most of its
+/// tasks that a block has at once.
 constexpr char kPersistentKernels[] = "attune.persistent_kernels";
 constexpr char kInstructions[] = "attune.instructions";
 

@@ -42,7 +42,7 @@ static int64_t elementBits(Value heads) {
   return tensorType(heads).getElementTypeBitWidth();
 }
 
-/// Of a row.
+/// Elements of a row.
 static int64_t elementsOf(Value heads) {
   return tensorType(heads).getDimSize(3);
 }

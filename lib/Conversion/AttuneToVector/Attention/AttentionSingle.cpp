@@ -15,8 +15,8 @@
 // even and odd channels, which does not matter to a sum over channels; sums of
 // channels are interleaved once they are complete.
 //
-// Those in bytes become numbers in registers. The scale of a key multiplies its
-// score, that of a value the probability.
+// Keys and values in bytes become numbers in registers. The scale of a key
+// multiplies its score, that of a value multiplies the probability.
 
 #include "StepKernel.h"
 

@@ -70,7 +70,7 @@ struct LowerIndexScores final : OpRewritePattern<IndexScoresOp> {
         [&](KernelBuilder &k, ValueRange ivs, Value tile) {
           Value first = k.mul(ivs[1], lanes), zero = k.index(0);
           Value stored = k.dim(tile, 2), counts = stored;
-          // Of a panel that no query sees nothing is computed.
+          // A panel that no query sees is not computed.
           Value seen = k.index(1);
           if (Value reach = op.getReach()) {
             counts = k.min(stored, k.sub(reach, first));

@@ -115,7 +115,7 @@ Value PanelProduct::sumGroups(
     inputSums = flat(bytes->inputSums);
     inputScales = flat(bytes->inputScales);
   }
-  // Of the rows so far, from group to group.
+  // The sums of the rows so far, from group to group.
   bool inRegisters = 2 * at.rows <= at.tileRows;
   KernelBuilder::Values before(inRegisters ? at.rows : 1, scratch);
   auto placeOf = [&](int64_t i) -> SmallVector<Value, 2> {

@@ -181,8 +181,8 @@ struct ExpertProducts {
   Schedule schedule;
 };
 
-/// Rows of a task, which pass a group of panels together: of a matrix unit
-/// more, as their sums wait in memory anyway.
+/// Rows of a task, which pass a group of panels together: more on a matrix
+/// unit, as their sums wait in memory anyway.
 int64_t rowsOfTask(const VectorLowering &own, bool inTiles) {
   constexpr int64_t kTiles = 512;
   return inTiles ? kTiles : own.rows * 16;
@@ -217,7 +217,7 @@ void ExpertProducts::finish(KernelBuilder &k, Op op, const PanelProduct &second,
     Value weighed = arith::MulFOp::create(
         k.b, k.loc, k.load(slots, {place, column}, lowering.lanes, valid),
         k.splat(weight, lowering.lanes));
-    // What no expert here has was not computed.
+    // Slots of experts that are not here were not computed.
     Value own = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult,
                                       place, schedule.numOwn(k));
     return arith::SelectOp::create(k.b, k.loc, own, weighed,

@@ -244,7 +244,7 @@ void HeadEpilogue::follow(Part &part, Operation *layer) {
     reader = turnsIntoCache(rotary) ? onlyUser(rotary) : nullptr;
   }
   auto append = dyn_cast_or_null<CacheAppendOp>(reader);
-  // What stands in a loop or branch is not moved out of it.
+  // An append in a loop or branch is not moved out of it.
   if (!append || append->getBlock() != layer->getBlock() ||
       append.getNewRows() != part.chain().back()->getResult(0) ||
       !isBefore(append.getCache(), layer) ||

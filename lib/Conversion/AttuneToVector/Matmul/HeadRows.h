@@ -78,8 +78,8 @@ private:
 /// normalised and turned if a norm of heads and a rotary embedding say so.
 class HeadEpilogue {
 public:
-  /// Of `result` [batch, tokens, columns], if all of its users are known and
-  /// everything that they need is there before `layer`.
+  /// Matches `result` [batch, tokens, columns] if all of its users are known
+  /// and everything that they need is there before `layer`.
   static std::optional<HeadEpilogue> match(mlir::Operation *layer,
                                            mlir::Value result);
 

@@ -88,10 +88,10 @@ int64_t passesOf(const PanelProduct &product, const VectorLowering &lowering) {
 }
 
 /// What sums of normalised rows are multiplied by, [rows]: one by the root mean
-/// square of each. Of many rows these are found once, before the product. Of
-/// few rows each step finds them again: a row is soon read, and threads need
-/// not wait for each other. The numbers are the same. Null: rows are never
-/// many.
+/// square of each. For many rows it is found once, before the product. For few
+/// rows each step finds it again: such a row is soon read, and then threads
+/// need not wait for each other. The numbers are the same. Null if rows are
+/// never many.
 Value findRowScales(KernelBuilder &k, const PanelProduct &product,
                     const ProductGrid &grid, Value numRows) {
   if (!product.rmsEps || grid.hasFewRows() == true)

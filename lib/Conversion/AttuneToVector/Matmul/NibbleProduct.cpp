@@ -47,7 +47,7 @@ PanelProduct::addNibbles(KernelBuilder &k, int64_t rows, Value panel,
                          function_ref<void(KernelBuilder &, Value step)> fetch,
                          ValueRange sums) const {
   using Values = KernelBuilder::Values;
-  // So many steps of 8 columns are added up in 16 bits if a CPU does that: 8
+  // Steps of 8 columns that are added up in 16 bits if a CPU does that: 8
   // products of pairs, 2 * 15 * 127 each at most, fit, or 4 of 2 * 24 * 127.
   const int64_t kStepsInWords = bytes->areFloats() ? 2 : 4;
   int64_t lanes = std::min(this->lanes(), bytes->lanes);

@@ -67,8 +67,8 @@ std::optional<int64_t> countRows(RankedTensorType type) {
   return rows;
 }
 
-/// Of at most `few` rows, how many all layers that read the norm can make it
-/// of; 0 if there are none, or something else reads it.
+/// How many rows, at most `few`, all layers that read the norm can normalise
+/// themselves; 0 if there are none, or something else reads it.
 int64_t countRowsToNormalise(Operation *op, int64_t few) {
   std::optional<Norm> norm = Norm::of(op);
   if (!norm || op->use_empty())

@@ -44,7 +44,7 @@ struct Unpacking {
         DenseElementsAttr::get(type, k.b.getI32IntegerAttr(number)));
   }
 
-  /// Column `column` of the step. Of 4 bits a byte has the last four of eight
+  /// Column `column` of the step. In 4 bits a byte has the last four of eight
   /// columns in its upper half.
   Value column(int64_t column) const {
     auto bits = int32_t(bytes.bits);

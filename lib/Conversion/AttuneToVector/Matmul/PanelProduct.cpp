@@ -314,7 +314,7 @@ Value PanelProduct::oneTile(KernelBuilder &k, Value rows, bool whole, Place at,
   };
   if (auto known = getConstantIntValue(rows))
     return block(k, *known, tile);
-  // What is left gets register tiles of just its number of rows.
+  // The last rows get register tiles of just their number.
   int64_t most = at.tileRows > 3 ? at.tileRows : at.tileRows - 1;
   // Between passes, sums lie in the tile.
   if (at.pass || most == 1)

@@ -22,7 +22,7 @@ namespace attune {
 /// and heads differ in which rows they read, which matrix, and what becomes of
 /// a sum, and share this.
 struct PanelProduct {
-  /// So many tiles' rows are few: no tile is a whole one, which fetches little.
+  /// Up to this many tiles of rows, rows count as few.
   static constexpr int64_t kFewTiles = 2;
 
   explicit PanelProduct(const VectorLowering &lowering)
@@ -168,7 +168,7 @@ struct PanelProduct {
   /// What a step's panels are a multiple of.
   int64_t unit() const { return wide ? 2 : 1; }
   int64_t panels() const { return (width + panelLanes() - 1) / panelLanes(); }
-  /// Of a panel, or of a gate's and its partner, in f32, pairs or quads.
+  /// Bytes of a panel, or of a gate's and its partner, in f32, pairs or quads.
   int64_t panelBytes() const;
   /// Passes that make a panel's parts fit `limit` bytes, as far as the depth
   /// divides.
@@ -206,7 +206,7 @@ private:
   /// Where the scratch of buffers belongs: the stack of this function. Null:
   /// the product is of tensors.
   mlir::Block *stack = nullptr;
-  /// Of f32, or of `element`.
+  /// Scratch of f32, or of `element`.
   mlir::Value scratchOf(KernelBuilder &k, llvm::ArrayRef<int64_t> shape,
                         mlir::Type element = {}) const;
   /// Sets `inputScale`: by `table`, or if all rows may be few, by what it finds

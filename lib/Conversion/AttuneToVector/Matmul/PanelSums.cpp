@@ -46,11 +46,11 @@ struct Fetches {
                       k.index((lines - 1) * line + 1));
     Value share =
         arith::DivUIOp::create(k.b, k.loc, k.mul(number, size), shares);
-    // What the last one fetches ends where the elements end.
+    // The last share ends where the elements end.
     begin = k.add(first, k.min(share, k.sub(size, all)));
   }
 
-  /// What turn `turn` fetches: `one` brings the line of an element.
+  /// Fetches the lines of turn `turn`: `one` brings the line of an element.
   void emit(KernelBuilder &k, Value turn,
             function_ref<void(Value at)> one) const {
     Value at = k.add(begin, k.mul(turn, distance));

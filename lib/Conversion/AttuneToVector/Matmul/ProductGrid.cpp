@@ -72,7 +72,7 @@ PanelProduct ProductGrid::productAt(KernelBuilder &k, PanelProduct own,
   if (parts)
     own.firstRow = at.firstRow;
   if (own.lastRows) {
-    // Of each sequence so far, those before the last ones are missing.
+    // Only the last rows of each sequence exist; those before are skipped.
     Value skipped = k.sub(tokens, k.min(tokens, k.index(own.lastRows->most)));
     Value soFar = k.add(at.firstSequence, at.sequences);
     own.lastRows->first = k.sub(at.firstRow, k.mul(soFar, skipped));
@@ -189,7 +189,7 @@ PanelProduct::Step ProductGrid::panelsAt(KernelBuilder &k, Value step,
   auto doneBefore = [&](Value step) -> Value {
     Value ofFew, ofMany;
     if (isFew != false) {
-      // What is left falls with the square of the number of steps to come.
+      // The rest falls with the square of the number of steps to come.
       Value toCome = k.sub(stepsOfFew, step);
       ofFew = k.sub(all, arith::DivUIOp::create(
                              k.b, k.loc, k.mul(all, k.mul(toCome, toCome)),

@@ -33,8 +33,8 @@ public:
               int64_t most, int64_t unit, mlir::Value batch, mlir::Value tokens,
               int64_t tileRows);
 
-  /// Of the loop: steps, then sequences apart if there may be such, streams,
-  /// and parts if there may be some.
+  /// The loop's sizes: steps, then sequences apart if there may be such,
+  /// streams, and parts if there may be some.
   llvm::ArrayRef<mlir::OpFoldResult> sizes() const { return counts; }
 
   /// Panels of the largest step.
@@ -42,7 +42,7 @@ public:
     return std::max(unitOfMany * mostOfMany, unitOfFew * mostOfFew);
   }
 
-  /// Panels, and rows: of so many sequences as many tokens.
+  /// Panels, and rows: `tokens` tokens of each of `sequences` sequences.
   struct Iteration {
     PanelProduct::Step panels;
     mlir::Value firstSequence, sequences, firstToken, tokens, firstRow, rows;

@@ -205,7 +205,7 @@ struct LowerProduct final : OpRewritePattern<PackedProductOp> {
     KernelBuilder k(rewriter, op.getLoc());
     PanelProduct product(k, op, lowering);
     Value done = product.tileOf(k, op);
-    // Of buffers the op has no results to replace.
+    // An op on buffers has no results to replace.
     if (op->getNumResults() == 0)
       rewriter.eraseOp(op);
     else

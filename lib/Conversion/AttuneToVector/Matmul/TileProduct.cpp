@@ -171,7 +171,7 @@ public:
   static constexpr int64_t kFarBytes = 32 << 20;
 
 private:
-  /// Of a sum over K: all parts but the last one have `depth` inputs.
+  /// The parts of a sum over K: all but the last one have `depth` inputs.
   struct Parts {
     int64_t number, depth, last;
   };
@@ -301,8 +301,8 @@ private:
         });
   }
 
-  /// Rows [first, end), which are a block or fewer. Of these each half is made
-  /// alone.
+  /// Rows [first, end), which are a block or fewer. If they are fewer, each
+  /// half is made alone.
   void oneBlock(KernelBuilder &k, const Area &area, const Part &part,
                 Value first, Value end) const {
     Value full = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq,

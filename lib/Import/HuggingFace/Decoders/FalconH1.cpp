@@ -69,7 +69,7 @@ static WeightMap readScaledWeights(Config &config, const Mamba &mamba) {
     source.end = end;
     source.scale = scale;
   };
-  // What is added to a product has only the factors behind both.
+  // A bias is added to the product: only the factor behind both applies.
   auto projection = [&](const std::string &role, const std::string &tensor,
                         double before, double behind) {
     add(role + ".weight", tensor + ".weight", before * behind);

@@ -125,7 +125,7 @@ std::optional<Model> importGemma3(ImportContext &context) {
               "sliding_window_pattern"
           ? config.integer("sliding_window_pattern", 6)
           : config.integer("_sliding_window_pattern", 6);
-  // Such a window is the whole span around a query.
+  // A bidirectional window is the whole span around a query.
   bool bothSides = config.flag("use_bidirectional_attention", false);
   if (bothSides && window)
     window = *window / 2 + 1;

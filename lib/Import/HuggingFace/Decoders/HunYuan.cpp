@@ -88,7 +88,7 @@ std::optional<Model> importHunYuanMoE(ImportContext &context) {
   if (config.get("num_shared_expert") &&
       readAlike(config, "num_shared_expert", hunyuan->layers) != 1)
     config.error("num_shared_expert", "expected 1");
-  // What the class keeps and does not read. The flag says that there is a
+  // The class keeps these and does not read them. The flag says that there is a
   // shared expert, which the class always has.
   config.ignore({"use_mixed_mlp_moe", "moe_drop_tokens",
                  "moe_random_routing_dropped_token", "eod_token_id",

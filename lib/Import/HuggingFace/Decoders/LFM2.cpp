@@ -116,7 +116,7 @@ std::optional<Model> importLFM2(ImportContext &context) {
                    "expected hidden_size, " + std::to_string(llama->width));
   if (!config.flag("block_use_swiglu", true))
     config.error("block_use_swiglu", "expected true");
-  // How weights were started, and what the class does not read.
+  // How weights were started, and keys that the class does not read.
   config.ignore({"block_mlp_init_scale", "block_norm_eps",
                  "block_out_init_scale", "block_use_xavier_init",
                  "conv_use_xavier_init", "num_heads", "use_pos_enc"});

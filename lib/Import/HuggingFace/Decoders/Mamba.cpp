@@ -128,7 +128,7 @@ std::optional<Model> importMamba2(ImportContext &context) {
   checkActivation(config);
   bool tied = config.flag("tie_word_embeddings", false);
   ignoreHistory(config);
-  // How many tokens a kernel takes at a time, and of no use to the class.
+  // The tokens that a kernel takes at a time; others the class does not use.
   config.ignore({"chunk_size", "time_step_rank", "norm_before_gate"});
   if (config.hasErrors())
     return std::nullopt;

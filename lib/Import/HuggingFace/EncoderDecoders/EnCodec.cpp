@@ -106,7 +106,7 @@ void CodecBuilder::codebooks(const std::vector<std::string> &codes,
   }
 }
 
-/// Of the convolution "<layer>.conv" the tensors are those of "<layer>.norm".
+/// The norm of the convolution "<layer>.conv" is named "<layer>.norm".
 static std::string normOf(const std::string &conv) {
   return conv.substr(0, conv.size() - std::string_view("conv").size()) + "norm";
 }
@@ -232,7 +232,7 @@ static void refuseOthers(Config &config) {
          "expected one residual block for each ratio");
   refuse("trim_right_ratio", config.real("trim_right_ratio", 1) != 1,
          "expected 1: all that is cut off is behind the sound");
-  // That of the second block on.
+  // It applies from the second residual block on.
   config.ignore({"dilation_growth_rate"});
 }
 
@@ -370,7 +370,7 @@ readSoundCodec(Config &config, const std::string &prefix,
   result.streams = decoder.take("sound");
   result.streams.front().input = codes.front();
 
-  // Of what the decoder does, each the other way and in reverse order.
+  // The encoder does each step of the decoder backwards, in reverse order.
   CodecBuilder encoder(config, prefix, "encoder", sounds, form);
   wide = filters;
   encoder.conv("kernel_size", wide, kernel);

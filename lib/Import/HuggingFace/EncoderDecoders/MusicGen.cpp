@@ -156,9 +156,9 @@ void MusicGenImporter::addMusic(Config &config) {
                        {"logits", last.name, last.location});
 }
 
-/// Of one channel: that of two makes them one after the other.
+/// Adds a codec of one channel, which makes two one after the other.
 bool MusicGenImporter::addSound(Config &config) {
-  // Of other sizes: it runs when all has been written.
+  // The sizes are others: the codec runs when all has been written.
   std::vector<std::string> written = declareCodes(
       config, "audio_codes", "sounds", "written", books / channels, model);
   std::optional<SoundCodec> codec =

@@ -211,7 +211,7 @@ std::optional<Stream> readT5Encoder(Config &config,
   if (!importer.read(ofT5))
     return std::nullopt;
   Stream stream = importer.stack(/*decoder=*/false, /*hasHead=*/false);
-  // Of two names for one table a file may have either.
+  // A file may have either of two names for this one table.
   if (checkpoint && !checkpoint->find(prefix + "shared.weight"))
     stream.layers.front().weights.clear();
   return stream;

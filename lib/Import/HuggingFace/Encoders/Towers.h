@@ -30,8 +30,8 @@ struct ClipVision {
   int64_t width = 0;
   int64_t layers = 0, blocks = 0; ///< that it has, and that are read
 };
-/// The stream "vision" of CLIP's tower of images, not normed, behind so many of
-/// its blocks; -1 is behind the last. Of width 0 after an error.
+/// The stream "vision" of CLIP's tower of images, not normed, behind that many
+/// of its blocks; -1 is behind the last. Its width is 0 after an error.
 ClipVision addClipVision(EncoderBuilder &builder, Config &config,
                          const std::string &prefix, const std::string &batch,
                          int64_t layer = -1);

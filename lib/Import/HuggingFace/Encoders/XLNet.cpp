@@ -54,7 +54,7 @@ static void refuseOtherForms(Config &config) {
                  "summary_last_dropout", "dropout"});
 }
 
-/// Labels of texts: of the last token, which padding in front leaves in place.
+/// Labels of texts, from the last token, which padding in front leaves there.
 static void summary(EncoderBuilder &builder, Config &config, int64_t width) {
   StreamBuilder head(config, "", width);
   std::string type = config.text("summary_type", "last");
