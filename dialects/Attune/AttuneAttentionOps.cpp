@@ -540,7 +540,7 @@ AttentionOp::reifyResultShapes(OpBuilder &builder,
 LogicalResult
 SplitHeadsOp::reifyResultShapes(OpBuilder &builder,
                                 ReifiedRankedShapedTypeDims &shapes) {
-  // How the width splits into heads is in the type alone.
+  // Only the type says how the width splits into heads.
   return reifySizes(builder, getLoc(), getResult(),
                     {{getInput(), 0}, {}, {getInput(), 1}, {}}, shapes);
 }

@@ -33,12 +33,12 @@ inline double largestInBytes(mlir::Type element) {
   return element.isInteger(8) ? 127 : 448;
 }
 
-/// How many elements a row of `width` numbers has.
+/// The number of elements in a row of `width` numbers.
 inline int64_t elementsOfRow(mlir::Type element, int64_t width) {
   return isInBytes(element) ? width + kRowScaleBytes : width;
 }
 
-/// How many numbers rows [..., elements] have, if that is known.
+/// The width in numbers of rows [..., elements], if that is known.
 inline int64_t widthOfRows(mlir::ShapedType rows) {
   int64_t elements = rows.getShape().back();
   bool scaled = isInBytes(rows.getElementType()) &&

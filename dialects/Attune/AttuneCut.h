@@ -14,9 +14,9 @@
 
 namespace attune {
 
-/// What each rank has of a matrix, before it is packed; an `attune.weight` with
-/// a cut has the type of one rank's part. All ranks' parts are of one size:
-/// rows that a rank lacks are zero.
+/// The part of a matrix that each rank has, before it is packed; an
+/// `attune.weight` with a cut has the type of one rank's part. The parts of all
+/// ranks are of one size: rows that a rank lacks are zero.
 struct WeightCut {
   struct Rows {
     int64_t begin = 0, count = 0;

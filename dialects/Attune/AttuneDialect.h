@@ -29,7 +29,7 @@
 
 namespace attune {
 
-/// How many gates a cell has, each as wide as the state.
+/// The number of gates of a cell, each as wide as the state.
 int64_t numGates(CellKind kind);
 
 } // namespace attune

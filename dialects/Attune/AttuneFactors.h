@@ -20,8 +20,8 @@ struct Factor {
   int64_t rows = 0, columns = 0;
 };
 
-/// What the attributes `attune.factor` ("left" or "right") and `attune.product`
-/// (rows and columns) of a weight say; nothing if it has none.
+/// The attributes `attune.factor` ("left" or "right") and `attune.product`
+/// (rows and columns) of a weight; nothing if it has none.
 inline std::optional<Factor> factorOf(WeightOp weight) {
   auto side = weight->getAttrOfType<mlir::StringAttr>("attune.factor");
   auto sizes = weight->getAttrOfType<mlir::DenseI64ArrayAttr>("attune.product");

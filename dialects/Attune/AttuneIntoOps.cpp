@@ -76,7 +76,7 @@ template <typename Op> static LogicalResult verifyPlaces(Op op) {
   return success();
 }
 
-/// As many panels of `lanes` rows as hold the channels, and a bias of as many.
+/// Checks that panels of `lanes` rows hold the channels, as does the bias.
 template <typename Op>
 static LogicalResult verifyPanels(Op op, int64_t lanes, int64_t width) {
   if (ShapedType::isDynamic(lanes) || lanes == 0 ||

@@ -15,8 +15,8 @@
 
 namespace attune {
 
-/// What is left of a matrix of which heads were pruned, before it is packed; an
-/// `attune.weight` with this has the type of what is left.
+/// The rows and columns that stay of a matrix whose heads were pruned, before
+/// it is packed; an `attune.weight` with this has the type of that part.
 struct KeptPart {
   /// Neighbours: the first one, and how many.
   using Ranges = llvm::SmallVector<std::pair<int64_t, int64_t>>;
@@ -38,7 +38,7 @@ struct KeptPart {
   }
 };
 
-/// What the attribute `attune.kept` of a weight says; nothing if it has none.
+/// The attribute `attune.kept` of a weight; nothing if it has none.
 inline std::optional<KeptPart> keptOf(WeightOp weight) {
   auto dictionary = weight->getAttrOfType<mlir::DictionaryAttr>("attune.kept");
   auto whole = dictionary ? dictionary.getAs<mlir::DenseI64ArrayAttr>("whole")

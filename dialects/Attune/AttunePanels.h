@@ -50,9 +50,9 @@ inline bool holdsQuads(mlir::ShapedType matrix, int64_t inputs) {
          4 * matrix.getDimSize(1) == inputs;
 }
 
-/// How many columns of a row stand side by side in the panels of a weight: 1,
-/// or what an instruction adds up, 2 of bf16 and 4 bytes. 0 if the type's last
-/// dimension is none of these for panels of `panelWidth` rows.
+/// The number of columns of a row side by side in the panels of a weight: 1, or
+/// as many as an instruction adds up, 2 of bf16 and 4 bytes. 0 if the type's
+/// last dimension is none of these for panels of `panelWidth` rows.
 inline int64_t columnsSideBySide(mlir::RankedTensorType type,
                                  std::optional<int64_t> panelWidth) {
   if (!panelWidth || *panelWidth < 1)

@@ -17,7 +17,7 @@
 
 namespace attune {
 
-/// What an op does to scores of attention, as operands and attributes have it:
+/// The changes of an op to attention scores, in its operands and attributes:
 /// `mask_scores`, `attention`, `attention_weights`, `online_attention` or
 /// `attention_into`. Null, 1 or unset: nothing. `mask_scores` has the formulas;
 /// in kernels they are ScoreArithmetic::modify and KeysInReach of

@@ -32,7 +32,7 @@ def Attune_ScoreBias : RankedTensorOf<[F32], [HasAnyRankOfPred<[4]>],
 // Which blocks of scores are computed; batch and heads may be 1.
 def Attune_BlockMask : RankedTensorOf<[I1], [HasAnyRankOfPred<[4]>],
     "[batch|1, heads|1, blocks of queries, blocks of keys] i1 tensor">;
-// How many keys each sequence of the batch has.
+// The number of keys of each sequence in the batch.
 def Attune_Lengths : RankedTensorOf<[I64], [HasAnyRankOfPred<[1]>],
                                     "[batch] i64 tensor">;
 // One number per query head and diagonal of the scores, from the first key of

@@ -163,12 +163,12 @@ def Attune_WeightOp : Attune_Op<"weight",
     bool hasByteFloats();
     /// Whether it is the order of the columns of a quantized weight.
     bool holdsOrder();
-    /// What the scales of its groups consist of: f32, f16 or f8E8M0FNU.
+    /// The type of the scales of its groups: f32, f16 or f8E8M0FNU.
     ::mlir::FloatType getScaleType();
     /// Whether groups have zero points: of quantized values, or of their scales.
     bool hasZeros();
-    /// How many columns of a row stand side by side in its panels; 1 without
-    /// panels, and 0 if its type is none of panels.
+    /// The number of columns of a row that stand side by side in its panels; 1
+    /// without panels, and 0 if its type is none of panels.
     int64_t getColumnsSideBySide();
   }];
 }

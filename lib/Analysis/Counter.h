@@ -17,8 +17,8 @@ namespace attune {
 constexpr double activationSize = 4; // f32
 
 double sizeOf(spec::DType dtype);
-/// Bytes of what a position of one head is cached in, of so many numbers in
-/// `rows` rows: a key and a value.
+/// Bytes of the cache of a position of one head, a key and a value: `numbers`
+/// numbers in `rows` rows.
 double bytesCached(const spec::Model &model, double numbers, double rows);
 
 /// The experts of a layer; null if it has none.

@@ -211,7 +211,7 @@ private:
       }
   }
 
-  /// A weight that is read `times` times, each for so many rows.
+  /// A weight that is read `times` times, each for `rows` rows.
   void countWeight(Value operand, double times, double rows) {
     WeightOp weight = weightOf(operand);
     if (!weight)

@@ -555,7 +555,7 @@ bool Lowering::lowerToLoops() {
 }
 
 bool Lowering::lowerToVector() {
-  // Imported entries need no check.
+  // The signatures of an imported model's entries need no check.
   if (!source.model && mlir::failed(checkEntries(*module))) {
     code = ExitCode::BadInput;
     return false;

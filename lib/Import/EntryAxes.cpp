@@ -73,7 +73,7 @@ static bool isSame(const spec::Dim &x, const spec::Dim &y) {
   return x.size == y.size && x.symbol == y.symbol;
 }
 
-/// Rows of tensors of as many columns, one behind the other.
+/// Joins the rows of tensors that have equally many columns.
 static Value joinRows(OpBuilder &b, Location at, ArrayRef<Value> tensors) {
   if (tensors.size() == 1)
     return tensors.front();

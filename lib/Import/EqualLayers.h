@@ -27,7 +27,7 @@ public:
 
   /// The first layer that is like this one: symbols are called after it.
   size_t firstOf(size_t number) const { return places[number].first; }
-  /// Repeats of such layers ahead of this one's.
+  /// Repeats of equal layers ahead of this one's.
   int64_t startOf(size_t number) const { return places[number].start; }
   /// The layer with the repeats of all that are like it.
   const spec::Layer &wholeOf(size_t number) const {

@@ -51,8 +51,8 @@ struct PackPiece {
   int64_t tensorRows = 0;
   int64_t begin = 0; ///< first row taken
   int64_t rows = 0;  ///< rows taken
-  /// Rows are taken in runs of so many, each `stride` rows after the one
-  /// before; 0: they are neighbours.
+  /// Rows are taken in runs of `run` rows, each `stride` rows after the last;
+  /// 0: they are neighbours.
   int64_t run = 0, stride = 0;
   float scale = 1;   ///< of the tensor's numbers, before they are narrowed
   int64_t whole = 0; ///< number of the first one in the weight before any cut

@@ -27,7 +27,7 @@ llvm::StringRef attune::findOperationDocs(llvm::StringRef operation) {
     return "";
   llvm::StringRef docs = all.substr(heading + 1);
   docs = docs.substr(docs.find('\n'));
-  // What follows is said by the operation's verifier, too.
+  // The operation's verifier says the rest, too.
   size_t end = docs.size();
   for (llvm::StringRef next : {"\n## ", "\n### ", "\n#### ",
                                "\nTraits: ", "\nInterfaces: ", "\nEffects: "})

@@ -21,8 +21,8 @@
 
 namespace attune {
 
-/// What the reference page says of an operation, down to its tables of
-/// operands; empty if it does not have it.
+/// The section of the reference page on an operation, down to its tables of
+/// operands; empty if there is none.
 llvm::StringRef findOperationDocs(llvm::StringRef operation);
 
 /// A message of the server, with documentation if it answers a hover over an

@@ -22,7 +22,7 @@ struct ParallelLoop {
   /// An error if the loop has results: a forall on tensors, a reduction.
   static mlir::FailureOr<ParallelLoop> get(mlir::Operation *loop);
 
-  /// How often dimension `i` is run.
+  /// The number of iterations of dimension `i`.
   mlir::Value count(mlir::OpBuilder &b, mlir::Location loc, unsigned i) const;
   /// The induction variable of dimension `i` in its iteration `number`.
   mlir::Value at(mlir::OpBuilder &b, mlir::Location loc, unsigned i,

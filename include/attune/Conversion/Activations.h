@@ -19,7 +19,7 @@ namespace attune {
 mlir::Value emitActivation(KernelBuilder &k, Activation activation,
                            mlir::Value x);
 
-/// What a gated layer cuts off and adds: see attune.moe.
+/// The limit and the offset of a gated layer: see attune.moe.
 struct GateLimits {
   std::optional<double> limit;
   double upOffset = 0;

@@ -50,7 +50,7 @@ mlir::LogicalResult checkSchedule(mlir::Operation *root, bool cooperative);
 /// above.
 std::string problemOfScheduleName(llvm::StringRef name, bool cooperative);
 
-/// How a remark about sizes is called.
+/// The name and category of a remark about sizes.
 inline mlir::remark::RemarkOpts tilingRemark(mlir::Operation *op,
                                              llvm::StringRef what) {
   auto func = op->getParentOfType<mlir::FunctionOpInterface>();

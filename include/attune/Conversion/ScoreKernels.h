@@ -84,12 +84,12 @@ struct KeyRange {
   mlir::Value begin, end;
 };
 
-/// How many keys a sequence has: all, or its length.
+/// The number of keys of a sequence: all, or its length.
 mlir::Value keysOfBatch(KernelBuilder &k, const ScoreModifiers &modifiers,
                         mlir::Value numKeys, mlir::Value batch);
 
-/// How many keys there are in front of, and with, the place of the last query:
-/// those of the sequence, if its length says where queries stand.
+/// The number of keys up to the place of the last query, with that: those of
+/// the sequence, if its length says where queries stand.
 mlir::Value keysUpToLast(KernelBuilder &k, const ScoreModifiers &modifiers,
                          mlir::Value numKeys, mlir::Value batch);
 
@@ -104,8 +104,8 @@ mlir::Value isBlockSeen(KernelBuilder &k, const ScoreModifiers &modifiers,
                         mlir::Value batch, mlir::Value head, mlir::Value query,
                         mlir::Value key);
 
-/// How many of `keys` each of `parts` parts takes (split-KV): a multiple of
-/// `step`, and the last ones fewer or none.
+/// The number of keys, out of `keys`, that each of `parts` parts takes
+/// (split-KV): a multiple of `step`, and the last ones fewer or none.
 mlir::Value keysOfPart(KernelBuilder &k, mlir::Value keys, mlir::Value parts,
                        int64_t step);
 

@@ -364,8 +364,8 @@ public:
   /// [batch, vocabulary], valid until the next step. On a GPU they stay there
   /// until they are asked for, which may fail: null.
   const float *logits(Error &error);
-  /// How many candidates steps can give at most; 0: the model gives none, and
-  /// its logits are at hand.
+  /// The most candidates that a step can give; 0: the model gives none, and its
+  /// logits are at hand.
   int64_t mostCandidates() const;
   /// Steps from now on also give the `count` largest logits of each row, by
   /// attune.top_k's order.
@@ -419,8 +419,8 @@ private:
   bool run(const int64_t *ids, int64_t count, Error &error);
   bool bind(Invocation &call, const int64_t *ids, int64_t count, Error &error);
 
-  /// What the caches of layers with a window hold, which is less than the whole
-  /// text: the positions from `first` on (SessionRings.cpp).
+  /// The caches of layers with a window hold less than the whole text: the
+  /// positions from `first` on (SessionRings.cpp).
   struct Ring {
     int64_t window = 0, slack = 0;
     int64_t room = 0; ///< positions that there is memory for
@@ -482,8 +482,8 @@ private:
   void forgetTakenBack();
   /// All vectors that the text sees; nothing while later tokens take some.
   std::optional<int64_t> vectorsRead();
-  /// A cache is [layers, rows, bytes of one]. What one row has of all layers is
-  /// so many planes of positions, or one plane without any: a state. With
+  /// A cache is [layers, rows, bytes of one]. One row of all layers has
+  /// `planes` planes of positions, or one plane without any: a state. With
   /// positions outside, a row has one plane, and layers are equal parts of it.
   struct Cache {
     bool outside = false;
@@ -496,7 +496,7 @@ private:
     /// Where ranks share the positions of a sequence: those that are here, on
     /// the first rank, which has the most; 0: all are.
     uint64_t share = 0;
-    /// What `length` positions take of a plane.
+    /// The bytes of `length` positions in a plane.
     uint64_t bytesOf(uint64_t length) const {
       if (positionBytes)
         return (share ? std::min(length, share) : length) * positionBytes;

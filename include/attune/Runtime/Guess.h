@@ -74,7 +74,7 @@ private:
   std::vector<int64_t> seen;  ///< what its cache holds
 };
 
-/// How guessing went.
+/// The counts of guessed tokens.
 struct GuessCounts {
   int64_t steps = 0;    ///< of the model, after the prompt
   int64_t guesses = 0;  ///< that were checked

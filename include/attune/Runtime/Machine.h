@@ -23,7 +23,7 @@ struct CpuRegisters {
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
 
-/// How a CPU is asked: by CPUID, which answers zeros for a leaf that it does
+/// The way to ask a CPU: by CPUID, which answers zeros for a leaf that it does
 /// not have, and by XGETBV of register 0, which tells whose registers the
 /// kernel saves. Unlike /proc/cpuinfo both are there in any sandbox.
 struct CpuReader {

@@ -137,7 +137,7 @@ struct EntryInfo {
   int64_t countablePositions(int64_t limit) const;
 };
 
-/// How the vectors of a text's tokens become one.
+/// The way in which the vectors of a text's tokens become one.
 enum class Pooling : uint8_t { Auto, Mean, Cls, Last };
 /// "mean", "cls" or "last".
 bool parsePooling(std::string_view name, Pooling &pooling);
@@ -179,7 +179,7 @@ struct CodesInfo {
   int64_t books() const { return static_cast<int64_t>(inputs.size()); }
 };
 
-/// How the model makes a sound of codes; the metadata's "playback".
+/// The playback of codes as sound; the metadata's "playback".
 struct PlaybackInfo {
   std::vector<std::string> inputs; ///< one a codebook; empty: it makes none
   int64_t rate = 0;                ///< samples a second
@@ -222,8 +222,8 @@ struct ModelInfo {
   int64_t decoderStart = -1, forcedBos = -1; ///< encoder-decoders
   /// Tokens that are never generated, and those that are not first.
   std::vector<int64_t> suppress, beginSuppress;
-  /// How the model's author wants texts to be sampled, by the names of
-  /// generation_config.json: "do_sample" (0 or 1), "temperature", ...
+  /// The settings of sampling that the model's author recommends, by their
+  /// names in generation_config.json: "do_sample" (0 or 1), "temperature", ...
   std::vector<std::pair<std::string, double>> sampling;
   Pooling pooling = Pooling::Auto; ///< for `embed`
   bool normalizes = false;         ///< what `embed` gives

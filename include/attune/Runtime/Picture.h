@@ -33,9 +33,9 @@ struct Picture {
   int64_t height = 0, width = 0;
   /// Rows from the top, each from the left: red, green, blue, a byte each.
   std::vector<uint8_t> pixels;
-  /// What the encoder reads for each byte of each colour.
+  /// The number that the encoder reads for each byte of each colour.
   float values[3][256];
-  /// What it makes of the picture: its outputs, as a session encoded them.
+  /// The encoder's outputs for the picture, as a session encoded them.
   struct Vectors {
     TensorDecl decl;
     ModelMemory memory;
@@ -76,8 +76,8 @@ bool namesPictures(const ModelInfo &model, const Tokenizer &tokenizer,
 /// Repeats each image token of the prompt as often as a picture has vectors.
 bool placePictures(const ModelInfo &model, size_t pictures,
                    std::vector<int64_t> &ids, Error &error);
-/// What a cache of these ids depends on: a picture's tokens become a negative
-/// number that is the picture's.
+/// The key of a cache of these ids: a picture's tokens become a negative number
+/// that is the picture's.
 std::vector<int64_t> cacheKeys(const ModelInfo &model,
                                const std::vector<int64_t> &ids,
                                const std::vector<PicturePtr> &pictures);

@@ -102,7 +102,7 @@ public:
   Sampler(const Sampler &) = delete;
   Sampler &operator=(const Sampler &) = delete;
 
-  /// How many tokens of the histories to come are the prompt; 0 to begin with.
+  /// The first `length` tokens of histories are the prompt; 0 to begin with.
   void setPromptLength(size_t length) { promptLength = length; }
 
   /// Chooses among `count` logits; `history` is the prompt and what followed,

@@ -70,7 +70,7 @@ public:
   TemporaryTool &operator=(const TemporaryTool &) = delete;
   ~TemporaryTool();
 
-  /// What the program is to have for its signal mask.
+  /// The signal mask that the program gets.
   const sigset_t &mask() const { return starting.mask(); }
   /// \p group: the process group, which is the process that leads it; 0: the
   /// program could not be started. To be called once.

@@ -22,7 +22,7 @@
 
 namespace attune::spec {
 
-/// What a block does with `copies` of D channels. With m(x) = tanh(norm(x) R):
+/// A block computes with `copies` of D channels. With m(x) = tanh(norm(x) R):
 /// copy o becomes x_o + sum over i of (m(x_a) P)[o * copies + i] x_i; from copy
 /// a of these the sublayers make y; to copy o is added (y - x_a) (1 +
 /// (m(y) C)[o]); and to all but the first copy norm(act(s x_a G) * e) U), where

@@ -34,7 +34,7 @@ struct Audio {
   /// The language's token unless one is asked for; without it the model says
   /// which it hears.
   std::optional<int64_t> language;
-  /// What follows the language unless a language or a task is asked for.
+  /// The tokens after the language unless a language or a task is asked for.
   std::vector<int64_t> start;
   /// Says that no times are wanted. The tokens behind it are times from the
   /// window's begin on, each `timestampFrames` later than the last.

@@ -39,7 +39,7 @@ struct Codes {
   SourceLocation location;
 };
 
-/// How a model that makes samples of codes is played: its first output is
+/// The playback of a model that makes samples of codes: its first output is
 /// [pieces, samples, channels].
 struct Playback {
   /// Inputs [pieces, frames] of ids, one for each codebook.

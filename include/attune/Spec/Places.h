@@ -30,17 +30,17 @@ struct RopeSections {
 // row and the second by the column, each half with the frequencies of half as
 // many channels.
 
-/// Rotary positions of several numbers per token, the axes, each for a share of
-/// the channels with the frequencies of so many. The numbers are those of
-/// inputs [tokens, axes], one behind the other; without inputs, of an image's
-/// row and column: place i of n has 2 pi ((2 i + 1) / n - 1), and tokens before
-/// the image are not turned.
+/// Rotary positions of several numbers per token, the axes; each turns a share
+/// of the channels, with the frequencies of a head that wide. The numbers are
+/// those of inputs [tokens, axes], one behind the other; without inputs, of an
+/// image's row and column: place i of n has 2 pi ((2 i + 1) / n - 1), and
+/// tokens before the image are not turned.
 struct RopeAxes {
   std::vector<int64_t> channels; ///< even; none: one number turns all
   std::vector<std::string> inputs;
 };
 
-/// How a table of an image's places serves an image of another size.
+/// The way in which a table of an image's places serves another size.
 /// Corners: bilinear with the first and last place of each where they were.
 /// Centre: as much of the table's middle as the image has places.
 /// Antialias: bilinear, over as many places as one of the image covers.

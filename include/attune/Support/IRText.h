@@ -13,8 +13,8 @@
 
 namespace attune {
 
-/// How deep brackets may stand in brackets. MLIR's parser, verifier and printer
-/// call themselves for each level; a model's IR has about 20.
+/// The largest depth of brackets in brackets. MLIR's parser, verifier and
+/// printer call themselves for each level; a model's IR has about 20.
 constexpr unsigned kMaxIRDepth = 256;
 
 /// The place of the first bracket of MLIR text that stands deeper than

@@ -88,7 +88,7 @@ struct AttentionPlan {
 
   /// Tiles may be smaller where there would be few.
   bool adapts() const { return tileQueries > fewQueries; }
-  /// How many queries a tile has: "12 to 192".
+  /// The number of queries of a tile: "12 to 192".
   std::string range() const;
   /// The way and its tiles.
   std::string explain(const CpuAttentionSizes &sizes) const;

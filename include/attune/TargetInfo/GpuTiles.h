@@ -118,9 +118,9 @@ constexpr int64_t kFewRows = 8;
 /// several rows to load at once.
 int64_t threadsOfPanel(int64_t panels, int64_t depth, int64_t multiprocessors);
 
-/// How many blocks of that kernel a multiprocessor should have room for: with
-/// all panels at once there is no second wave of a few. Registers are shared by
-/// them, and `rows` take some.
+/// The number of blocks of that kernel that a multiprocessor should have room
+/// for: with all panels at once there is no second wave of a few. They share
+/// the registers, and `rows` take some.
 int64_t blocksAtOnce(int64_t panels, int64_t threads, int64_t rows,
                      int64_t multiprocessors);
 /// An attribute of a barrier that carries this number for its kernel.

@@ -20,7 +20,7 @@ namespace attune {
 /// slots of frames and prefetches are counted in it.
 inline constexpr int64_t kLineBytes = 64;
 
-/// How a CPU multiplies bytes and sums the products in i32.
+/// The instructions that multiply bytes and sum the products in i32.
 enum class ByteProducts {
   Any,   ///< number by number, as any CPU can
   Words, ///< two products of 16 bits at once (pmaddwd)
@@ -35,8 +35,8 @@ struct TargetDescription {
   std::string features;     ///< LLVM's feature string; empty: the CPU's own
   int64_t vectorBits = 256; ///< of one register
   int64_t vectorRegisters = 16;
-  /// How many of them a row of a product's tile takes, and a row of a panel of
-  /// weights with it.
+  /// The registers that a row of a product's tile takes, and a row of a panel
+  /// of weights with it.
   int64_t tileRegisters = 2;
   /// The CPU adds products of pairs of bf16 to f32 (AVX512-BF16).
   bool bf16Pairs = false;
@@ -116,8 +116,8 @@ struct TargetDescription {
   /// Whether it takes weights of bf16.
   bool tilesPairs() const { return getMatrixRows() > 0 && multipliesPairs(); }
   /// Inputs of a part of a sum in a matrix unit: 32 rows and a panel of as many
-  /// columns, in bf16, take a third of the first-level cache each. What passes
-  /// by has the last one.
+  /// columns, in bf16, take a third of the first-level cache each. The last
+  /// third is left for data that passes by.
   int64_t getMatrixDepth() const { return level1Bytes / 3 / (32 * 2); }
   /// Bytes of its sums that wait for the next part: a quarter of the
   /// second-level cache, which rows and panels pass through. No more than the

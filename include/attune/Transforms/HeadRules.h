@@ -15,8 +15,8 @@
 
 namespace attune {
 
-/// What `--prune-heads` says, and the rules of `attune-prune-heads`: heads by
-/// patterns of names, `PATTERN:N,N-M,...`, several separated by commas, of
+/// The heads that `--prune-heads` and the rules of `attune-prune-heads` name:
+/// by patterns of names, `PATTERN:N,N-M,...`, with commas between patterns, of
 /// which the first that matches decides; or `N%`, a share of all; or `none`.
 class HeadRules {
 public:
@@ -44,8 +44,8 @@ struct KeptHeads {
   HeadRules::Heads queries, keys;
 };
 
-/// What stays of `heads` heads, of which as many share one of the `keyHeads` of
-/// keys, without those that are `gone`, ascending. Keys go with the last head
+/// The heads that are left of `heads` heads without `gone`, ascending; equally
+/// many heads share each of the `keyHeads` of keys. Keys go with the last head
 /// that shares them; all others have to keep equally many. Nothing, with a
 /// `problem`, if they do not, if none stays, or if there is no such head.
 std::optional<KeptHeads> keepHeads(int64_t heads, int64_t keyHeads,

@@ -43,7 +43,7 @@ public:
     return true;
   }
 
-  /// What the rules say of a weight that goes by `names`; null: nothing. A
+  /// The value of the rules for a weight that goes by `names`; null: none. A
   /// pattern may leave out the end `.weight` of a name.
   const Value *lookup(llvm::ArrayRef<std::string> names) {
     for (Rule &rule : rules)

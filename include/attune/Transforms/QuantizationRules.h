@@ -20,7 +20,7 @@
 
 namespace attune {
 
-/// How the numbers of a matrix are kept; as they are if that is no form.
+/// The form of a matrix's numbers; one without bits leaves them as they are.
 struct QuantizedForm : StoredForm {
   QuantizedForm() = default;
   QuantizedForm(StoredForm form) : StoredForm(form) {}
@@ -42,7 +42,7 @@ struct QuantizedForm : StoredForm {
 /// another expert is not a small error.
 class QuantizationRules {
 public:
-  /// What a matrix does, where that makes a difference.
+  /// The use of a matrix, where that makes a difference.
   enum class Use { Layer, Vocabulary, Router };
 
   /// Nothing, with a `problem`, if a word is none of these.

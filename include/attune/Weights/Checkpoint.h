@@ -27,7 +27,7 @@ namespace gguf {
 class File;
 }
 
-/// What an adapter changed.
+/// The changes that an adapter made.
 struct MergedLora {
   uint64_t matrices = 0; ///< that something was added to
   uint64_t replaced = 0; ///< tensors that it has as a whole
@@ -103,7 +103,7 @@ struct NeededWeight {
   /// Shape as the op wants it: [rows, ...]. Without `sources` transposed or
   /// cut this is the shape in the file.
   std::vector<int64_t> shape;
-  /// How many of the rows may be padding that the file does not have.
+  /// The number of rows that may be padding, which the file does not have.
   int64_t padding = 0;
   /// `{i}` already replaced.
   std::vector<spec::WeightSource> sources;

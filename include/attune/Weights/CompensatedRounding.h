@@ -16,8 +16,8 @@
 
 namespace attune {
 
-/// What the results X W^T over the inputs X lose by rounding, and if each
-/// number were rounded to the nearest, and what they are: sums of squares.
+/// Sums of squares of the results X W^T over the inputs X: the loss by
+/// rounding, the loss if each number were rounded to the nearest, and all.
 struct ResultLoss {
   double lost = 0, byNearest = 0, all = 0;
 

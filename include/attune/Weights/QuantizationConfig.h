@@ -17,7 +17,7 @@ namespace attune {
 
 enum class QuantizationMethod { Gptq, Awq, CompressedTensors, Fp8, Mxfp4 };
 
-/// What "quantization_config" in a config.json says of the folder's tensors.
+/// The "quantization_config" of a config.json, for the folder's tensors.
 struct QuantizationConfig {
   QuantizationMethod method = QuantizationMethod::Gptq;
   int64_t bits = 4;         ///< of a weight: 4 or 8

@@ -15,8 +15,8 @@
 
 namespace attune {
 
-/// What scales consist of, each type with the values of those before it but
-/// for powers of two, which make floats (e2m1) of 4 bits.
+/// The type of scales. Each has the values of the types before it, except that
+/// powers of two make floats (e2m1) of 4 bits.
 enum class ScaleType { Half, Single, Power };
 
 /// Numbers of a row that share a scale: value = scale * (number - zero), in
@@ -117,7 +117,7 @@ struct StoredForm {
   }
 };
 
-/// How a tensor of a checkpoint is kept.
+/// The form of a tensor of a checkpoint.
 struct StoredTensor {
   StoredForm form;
   uint64_t order = 0; ///< a hash of that of its columns; 0: as they stand

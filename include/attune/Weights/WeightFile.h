@@ -96,8 +96,8 @@ bool checkWeights(mlir::ModuleOp module, const Checkpoint &checkpoint,
 bool checkWeight(WeightOp weight, const Checkpoint &checkpoint,
                  DiagnosticEngine &diags);
 
-/// What one part of one layer of a weight is made of, packed or not, the same
-/// for all weights that are made of it.
+/// A key for the source of one part of one layer of a weight, packed or not:
+/// weights of the same source have the same key.
 std::string chosenKey(WeightOp weight, int64_t layer, int64_t part);
 
 /// One part of one layer of a weight, row by row.
@@ -107,7 +107,7 @@ struct WeightRows {
   /// Where they are in the whole matrix, as of ChosenMatrix.
   std::vector<int64_t> rowsOf, columnsOf;
 };
-/// How many values it has, those of padding included.
+/// The number of values, those of padding included.
 int64_t countValues(WeightOp weight);
 /// Reads the rows from tensors that `checkWeights` found.
 WeightRows readRows(WeightOp weight, int64_t layer, int64_t part,

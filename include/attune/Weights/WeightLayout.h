@@ -22,12 +22,12 @@
 /// here, so that they cannot disagree.
 namespace attune {
 
-/// How the numbers of a weight in groups are kept; none of any other weight.
+/// The form of a weight's numbers in groups; none of any other weight.
 StoredForm formOf(WeightOp weight);
 
 /// Every weight, and every layer of a stacked one, starts on a cache line.
 constexpr int64_t kWeightAlignment = 64;
-/// What files are mapped by.
+/// Files are mapped by such pages.
 constexpr int64_t kWeightPage = 4096;
 
 /// The place of one `attune.weight`.

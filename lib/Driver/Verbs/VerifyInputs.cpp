@@ -113,7 +113,7 @@ std::vector<VerifyCase> driver::makeVerifyCases(
 }
 
 /// Values of one input, as the entry wants them. Rows and columns of images
-/// leave each image no more than so many places.
+/// give each image at most `places` places.
 static runtime::Buffer fill(const runtime::ArgInfo &arg,
                             const std::vector<int64_t> &shape, int64_t places,
                             const VerifyCase &check, Random &random) {

@@ -321,8 +321,8 @@ void Writer::putTokens() {
     put("eos_token_id", "[" + list + "]");
 }
 
-/// Whether all values of a tensor of f32 are also of the type whose numbers
-/// have so many bits less and the exponents from `least` to `most`, as stored.
+/// Whether a type with `bits` fewer bits than f32, and the stored exponents
+/// from `least` to `most`, has all values of a tensor of f32.
 static bool fits(const CheckpointTensor &info, int bits, uint32_t least,
                  uint32_t most) {
   for (uint64_t i = 0; i < info.bytes / 4; ++i) {

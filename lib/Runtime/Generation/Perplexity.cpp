@@ -30,7 +30,7 @@ class Perplexity {
 public:
   explicit Perplexity(CompiledModel &model) : model(model) {}
 
-  /// For windows of at most so many tokens.
+  /// For windows of at most `window` tokens.
   bool open(int64_t window, Error &error);
   bool measure(const std::vector<int64_t> &tokens, int64_t window,
                Error &error);

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Vectors stand in the places of tokens with a certain id, in their order. A
-// step takes all vectors of the text, and is told how many of such tokens were
+// step takes all vectors of the text, and is told how many of these tokens came
 // before.
 //
 //===----------------------------------------------------------------------===//

@@ -27,10 +27,10 @@ struct Sound {
 inline constexpr int64_t kLeastRate = 1000, kMostRate = 1000000;
 
 /// Reads a WAV file of whole numbers (8, 16, 24 or 32 bits) or floats (32 or 64
-/// bits), of any number of channels, whose mean is the sound; or one of so many
-/// `channels`, if more than one is asked for. Programs that write to a pipe
-/// leave the largest number where the size of the samples belongs: such a file
-/// has samples to its end.
+/// bits). Any number of channels is averaged, but if `channels` is more than
+/// one the file has to have that many. Programs that write to a pipe leave the
+/// largest number where the size of the samples belongs: such a file has
+/// samples to its end.
 bool readWave(const std::string &path, Sound &sound, Error &error,
               int64_t channels = 1);
 /// The same of bytes; false, with a reason, if they are no such file.

@@ -170,8 +170,8 @@ std::vector<int64_t> LayerParser::parseSizes(const Object &object,
   return sizes;
 }
 
-/// Sets the padding of a convolution that keeps the number of places, or whose
-/// places are so many times as many.
+/// Sets the padding of a convolution that keeps the number of places, or
+/// multiplies it by a whole factor.
 static void keepPlaces(const Object &object, Conv &conv) {
   conv.same = object.boolean("same", false);
   conv.transposed = object.boolean("transposed", false);

@@ -49,7 +49,7 @@ static int32_t wordAt(const CheckpointTensor &tensor, int64_t i) {
   return word;
 }
 
-/// Number `place` of so many bits in the words from `first` on.
+/// Number `place` of `bits` bits in the words from `first` on.
 static int numberIn(const CheckpointTensor &words, int64_t first, int64_t step,
                     int64_t place, int bits) {
   int64_t perWord = 32 / bits;

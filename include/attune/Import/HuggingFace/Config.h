@@ -30,7 +30,7 @@ constexpr uint64_t maxConfigBytes = 64u << 20;
 
 /// Findings about the keys of one file, including all objects within it.
 struct KeyReport {
-  /// How many keys that are passed over are named; the others are counted.
+  /// Names up to this many keys that are passed over, and counts the others.
   static constexpr size_t kNamed = 40;
   /// `--ignore-config-key`: names, or paths as "rope_scaling/factor". Such a
   /// key counts as absent.

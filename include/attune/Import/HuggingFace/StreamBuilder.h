@@ -14,7 +14,7 @@
 /// and tables that say under which names a checkpoint keeps their weights.
 namespace attune::hf {
 
-/// How the rows of the roles lie in the tensor.
+/// The order of the roles' rows in the tensor.
 enum class Layout {
   Whole,      ///< it holds this role alone
   Transposed, ///< the same as [in, out]

@@ -112,7 +112,7 @@ struct LinkParts {
   bool serves = false; ///< the server of the verb `serve`
   bool sees = false;   ///< the reader of pictures
 };
-/// What the module's product needs of them.
+/// The parts that the module's product needs.
 LinkParts findLinkParts(mlir::ModuleOp module);
 /// Links an object with Attune's runtime, which for an executable has `parts`.
 /// The runtime archives are looked for beside the running program (../lib).

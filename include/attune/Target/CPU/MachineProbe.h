@@ -60,7 +60,7 @@ private:
 /// tiles `products` times in each of n >> kTileProbeShift iterations.
 inline constexpr int kTileProbeShift = 5;
 std::string emitTileProbe(const char *name, int products, bool bytes);
-/// What these functions of a module share.
+/// The declarations that these functions of a module share.
 std::string declareTiles();
 
 } // namespace attune

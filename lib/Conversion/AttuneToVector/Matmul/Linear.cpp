@@ -44,8 +44,8 @@ bool sharesSets(Value input, const VectorLowering &lowering) {
          (isa<BlockArgument>(input) || input.getDefiningOp<func::CallOp>());
 }
 
-/// Rows [sequences * tokens, K] in memory of this function: all, or the last
-/// ones of each sequence, at most so many.
+/// Rows [sequences * tokens, K] in memory of this function: all of them, or at
+/// most the last `most` of each sequence.
 Value copyRows(KernelBuilder &k, Value rows, Value sequences, Value tokens,
                std::optional<int64_t> most, const VectorLowering &lowering) {
   auto type = cast<RankedTensorType>(rows.getType());

@@ -466,7 +466,7 @@ Value PanelProduct::onePanel(KernelBuilder &k, const Place &at,
   int64_t rows = at.rows, numProducts = gated ? 2 : 1;
   PanelSums panel(*this, k, at, tile);
   Outputs outputs = panel.getOutputs();
-  // Sums of two products of so many rows are more than there are registers.
+  // Two products of these rows have more sums than there are registers.
   if (bytes || (gated && 2 * rows * joined > at.tileRows)) {
     SmallVector<Value, 2> scratch = scratchForSums(k, rows);
     for (auto [number, sums] : llvm::enumerate(scratch))

@@ -308,7 +308,7 @@ KernelBuilder::Values PanelProduct::PanelSums::sum(int64_t number) {
   auto steps = [&](KernelBuilder &k, Value first, Value number, ValueRange sums,
                    int64_t written = 1) {
     Value begin = k.add(first, from);
-    // With more than two registers of a panel, only so many are free.
+    // With more than two registers of a panel, only a few others are free.
     if (p.joined == 1 && p.panelLanes() > 2 * p.registerLanes)
       return emitSplitMicrokernel(
           k, rows, p.registerLanes, number, sums,

@@ -174,7 +174,7 @@ void ProductGrid::cutStreamsOfFew(KernelBuilder &k, int64_t most) {
       llvm::divideCeil(2 * units, std::max<int64_t>(1, most / unitOfFew)));
   mostOfFew = std::max<int64_t>(
       2, llvm::divideCeil(units * (2 * fewSteps - 1), fewSteps * fewSteps));
-  // With so many, steps are of two units, one or none.
+  // With this number of steps each is of two units, one or none.
   stepsOfFew = k.min(k.index(fewSteps), k.add(unitsOfStream, k.index(1)));
 }
 

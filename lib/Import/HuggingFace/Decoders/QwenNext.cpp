@@ -11,7 +11,7 @@ namespace attune::hf {
 
 using namespace spec;
 
-/// Which layers attend: "layer_types", else every so many.
+/// Which layers attend: "layer_types", or else every n-th.
 static std::vector<bool> readFullAttentionLayers(Config &config,
                                                  int64_t layers) {
   std::vector<std::string> types = readLayerTypes(

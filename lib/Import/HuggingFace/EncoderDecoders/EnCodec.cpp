@@ -258,7 +258,7 @@ static Form readForm(Config &config) {
   return form;
 }
 
-/// Pieces of so many seconds, of which this share overlaps.
+/// Reads how many seconds a piece has, and the share that pieces overlap.
 static void readPieces(Config &config, Playback &playback) {
   playback.scaled = config.flag("normalize", false);
   if (!config.get("chunk_length_s")) {
