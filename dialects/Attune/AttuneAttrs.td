@@ -138,8 +138,8 @@ def Attune_WeightSourceAttr : AttrDef<Attune_Dialect, "WeightSource"> {
     number of a stacked weight. `transposed` says that the file holds
     [in, out] (GPT-2's Conv1D) where the op wants [out, in]; it applies before
     rows are cut. Rows `begin` to `end` (of the tensor as the op wants it) are
-    taken; `end = -1` means all. With `count` so many such ranges are taken, the
-    next one `stride` rows further: heads of one kind out of a tensor that holds
+    taken; `end = -1` means all. With `count` that many ranges are taken, each
+    `stride` rows after the last: heads of one kind out of a tensor that holds
     several kinds side by side.
 
     In a weight with parts, `{e}` in the name stands for the number of the part:

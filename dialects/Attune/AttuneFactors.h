@@ -13,7 +13,7 @@
 namespace attune {
 
 /// A weight that `attune-low-rank` made: its sources are those of a matrix
-/// [rows, columns], of which it is one of the two factors, left [rows, rank] or
+/// [rows, columns], and it is one of the two factors, left [rows, rank] or
 /// right [rank, columns].
 struct Factor {
   bool left = false;

@@ -61,8 +61,8 @@ def Attune_GroupedLinearIntoOp : Attune_GroupOp<"grouped_linear_into",
                                                 [AttrSizedOperandSegments]> {
   let summary = "Rows that take different matrices, into a destination";
   let description = [{
-    As `attune.linear_into`, of a stack of matrices [E, P, K, R] of which each
-    row takes one. Rows come in batches, [G, M, K] to [G, M, N], and batch g
+    As `attune.linear_into`, with a stack of matrices [E, P, K, R]: each row takes
+    one of them. Rows come in batches, [G, M, K] to [G, M, N], and batch g
     takes matrix `g mod E`; or `tasks` says it, each with a matrix, its first row
     and the number of its rows, which may be 0. Then row m of the result is of
     row `from[m]` of the input, or of its own. Rows of no task keep what they

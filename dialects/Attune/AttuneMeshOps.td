@@ -56,9 +56,9 @@ def Attune_AllReduceOp : Attune_MeshOp<"all_reduce"> {
     `accumulate` the destination's own values come first, and are the same on
     all ranks: `Y = D + X_0 + X_1 + ...`, left to right.
 
-    With `experts` a rank gives only the rows of which one of the numbers is
-    from 0 to `below`, which is not one: those of tokens that go to its experts.
-    Its other rows are zeros and need not be sent.
+    With `experts` a rank gives only the rows that have an expert's number from 0
+    up to `below`, exclusive: those of tokens that go to its experts. Its other
+    rows are zeros and need not be sent.
 
     In f32, in the order of ranks: each addition rounds, and all ranks get the
     same bits from every engine.

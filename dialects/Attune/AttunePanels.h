@@ -26,8 +26,8 @@ inline bool holdsPairs(mlir::ShapedType matrix, int64_t inputs) {
 }
 
 /// Columns side by side in the panels of a mixture's bf16 stacks, [experts,
-/// panels, K / 2, 2 R] or [experts, panels, K, R]: those of `up`, which
-/// multiplies rows of `inputs` numbers, tell of both.
+/// panels, K / 2, 2 R] or [experts, panels, K, R]. The shape of `up`, which
+/// multiplies rows of `inputs` numbers, tells it for all stacks.
 inline int64_t sideOfStacks(mlir::ShapedType up, int64_t inputs) {
   return up.getRank() == 4 && holdsPairs(up, inputs) ? 2 : 1;
 }

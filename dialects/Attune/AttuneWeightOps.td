@@ -22,9 +22,9 @@ def Attune_WeightOp : Attune_Op<"weight",
     is the layer, `attune.weight_get` picks one. `sources` are concatenated
     along the first unstacked dimension.
 
-    A weight in `parts` is a stack of equal matrices of which one layer uses
-    each on its own: the experts of a mixture, or what every head has. The type
-    has them as a dimension after the layers, and each part is packed alone.
+    A weight in `parts` is a stack of equal matrices that one layer uses one by
+    one: the experts of a mixture, or matrices of heads. The type has the parts
+    as a dimension after the layers, and each part is packed alone.
 
     `panel_width` is absent for row-major storage. With `panel_width = R` an
     [N, K] matrix is stored as ceil(N/R) panels of [K, R], the last one padded
@@ -84,8 +84,8 @@ def Attune_WeightOp : Attune_Op<"weight",
     weight is packed.
 
     With `attune.kept = {whole = array<i64: N, K>, rows = [..], columns = [..]}` the
-    sources give a matrix [N, K] of which this is a part: of each list, one for all
-    layers or one for each, begin and count of ranges, array<i64: 0, 4, 8, 4>.
+    sources give a matrix [N, K], and this is a part of it. Each list has one entry
+    for all layers or one for each: begin and count of ranges, array<i64: 0, 4, 8, 4>.
     Without rows, or columns, all are kept.
 
     Packing moves numbers and rounds none but those; a file of a wider type
@@ -111,8 +111,8 @@ def Attune_WeightOp : Attune_Op<"weight",
       layers; its matrix is f32, without parts and groups.
     - W9: a factor says which it is and of what, in two sizes; its type fits both, or a
       rank's part of them, and it has no parts.
-    - W10: what is kept of a matrix are ascending ranges of it, for every layer
-      as many as the type says, of a weight without parts.
+    - W10: the kept rows and columns are ascending ranges of the matrix, for every
+      layer as many as the type says; the weight has no parts.
     - W11: an order is of f32, and says the size of a matrix with as many columns.
 
     ```mlir

@@ -15,7 +15,7 @@
 
 namespace attune {
 
-/// Functions that an outlining pass makes: those that compute the same are one.
+/// Functions that an outlining pass makes; equal computations share one.
 class SharedFunctions {
 public:
   explicit SharedFunctions(mlir::ModuleOp module) : symbols(module) {}

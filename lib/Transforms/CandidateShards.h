@@ -13,7 +13,7 @@
 namespace attune {
 
 /// A rank's logits, [batch, each + 1]: those of its own tokens and one that is
-/// none, of a vocabulary of `total`.
+/// none, in a vocabulary of `total`.
 struct RankLogits {
   mlir::Value logits;
   int64_t each = 0, total = 0, ranks = 1;

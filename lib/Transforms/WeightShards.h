@@ -47,12 +47,12 @@ public:
   /// of the ranges, one below the other. Where units do not divide some ranks
   /// have one that is another's, too.
   mlir::LogicalResult cutRows(mlir::Value value, llvm::ArrayRef<Range> ranges);
-  /// Rank r gets the rows from `r * each` on, `each` of them or what there is,
-  /// then zeros, of which the last row always is one.
+  /// Rank r gets `each` rows, or what there is, from `r * each` on, and then
+  /// zeros: its last row always is zero.
   mlir::LogicalResult cutPaddedRows(mlir::Value value, int64_t each);
-  /// Each rank gets its share of the columns; what is another's is zero.
+  /// Each rank gets its share of the columns; other ranks' columns are zero.
   mlir::LogicalResult cutColumns(mlir::Value value, const Range &range);
-  /// The value is a weight in parts, of which each rank gets its share.
+  /// The value is a weight in parts; each rank gets its share of these.
   mlir::LogicalResult cutParts(mlir::Value value);
   /// The first rank has the weight, the others have zeros.
   mlir::LogicalResult keepOnFirst(mlir::Value value);

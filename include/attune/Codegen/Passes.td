@@ -476,8 +476,8 @@ def LocateCalls : Pass<"attune-locate-calls", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "A place for calls that have none";
   let description = [{
     Needs: functions of the LLVM dialect.
-    Gives: calls of which each is in some line of a file: its own, else the
-    function's, else line 0.
+    Gives: each call a line of a file: its own, else the function's, else
+    line 0.
     Keeps: what is computed. Debug info asks for it: what may be inlined into a
     function with a scope has to say where.
 

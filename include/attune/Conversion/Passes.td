@@ -58,7 +58,7 @@ def ConvertAttuneToVector
     last rows have tiles as without, and only they are copied.
     With `matrix-rows` steps of bf16 products in the VNNI-2 layout are of as many
     panels as a matrix unit passes at a time.
-    A projection of which nothing is left but heads hands these over: a step takes
+    A projection that is used as heads alone hands these over: a step takes
     whole heads, and the rows of a tile go to tensors of heads or caches, turned
     if they are, before the next tile comes.
     Keeps: the order of every sum, whatever the number of threads.
@@ -715,7 +715,7 @@ def ConvertAttuneIndexToLinalg : Pass<"convert-attune-index-to-linalg"> {
   let description = [{
     Needs: static numbers of heads.
     Gives: `index_scores` as `similarity` and a sum over heads, `choose_keys` as
-    counts in `linalg.generic`, of which no iteration waits for another: for
+    counts in `linalg.generic`, whose iterations are independent: for
     GPUs, and as the reference. On a CPU `convert-attune-to-vector` lowers both.
     Keeps: the formulas as the ops state them.
 

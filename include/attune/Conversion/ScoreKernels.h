@@ -98,8 +98,8 @@ mlir::Value keysUpToLast(KernelBuilder &k, const ScoreModifiers &modifiers,
 KeyRange keysOfTile(KernelBuilder &k, KeysInReach reach, mlir::Value keys,
                     mlir::Value first, mlir::Value count, int64_t step = 1);
 
-/// Whether the mask of blocks lets a head's queries, of which `query` is one,
-/// see the keys, of which `key` is one. Both lie in one of its blocks.
+/// Whether the mask of blocks lets a head's queries see keys: `query` is any of
+/// these queries, `key` any of the keys. Both lie in one of its blocks.
 mlir::Value isBlockSeen(KernelBuilder &k, const ScoreModifiers &modifiers,
                         mlir::Value batch, mlir::Value head, mlir::Value query,
                         mlir::Value key);

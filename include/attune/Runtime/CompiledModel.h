@@ -345,9 +345,9 @@ public:
     return length >= 0 && length <= past && canGoOnFrom(length, ignored);
   }
   /// Takes over the first `length` positions of another session of the model,
-  /// with the same capacity and one row, in place of its own; of all positions
-  /// the logits, too. It has the first `held` of them already. Fails where
-  /// rewind() would.
+  /// with the same capacity and one row, in place of its own. If these are all
+  /// positions it takes the logits, too. It has the first `held` of them
+  /// already. Fails where rewind() would.
   bool copyFrom(const Session &other, int64_t length, Error &error,
                 int64_t held = 0);
   /// The sequence as bytes, countSaved() many, which another session of the

@@ -62,7 +62,7 @@ public:
              std::vector<int64_t> ends);
   ~Constraint();
 
-  /// The logits of what may come next; of all else minus infinity. Null if no
+  /// The logits, with minus infinity for all that may not come next. Null if no
   /// token goes on.
   const float *mask(const float *logits, int64_t count, Error &error);
   /// Goes on with a token that may come next.

@@ -110,7 +110,7 @@ private:
   const Tokenizer &tokenizer;
   bool skipSpecial;
   std::string held; ///< of a byte-level tokenizer: bytes of no character yet
-  /// Other tokenizers: the last ids, of which the first `numSaid` make `said`,
+  /// Other tokenizers: the last ids. The first `numSaid` of them make `said`,
   /// which was given out.
   std::vector<int64_t> window;
   size_t numSaid = 0;

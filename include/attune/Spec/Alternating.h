@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Alternating updates (AltUp, Baykal et al. 2023), as Gemma 3n has them: the
-// stream is several copies of its channels next to each other, of which a block
-// computes one and predicts the others.
+// stream is several copies of its channels next to each other; a block computes
+// one copy and predicts the others.
 //
 //===----------------------------------------------------------------------===//
 

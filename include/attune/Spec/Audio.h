@@ -42,8 +42,8 @@ struct Audio {
   int64_t timestampFrames = 2;
   /// The number of the latest time that a window's text may begin with.
   std::optional<int64_t> latestBegin;
-  /// Letters by their ids, of a waveform; those that are not written are empty.
-  /// `blank` parts equal letters, of which neighbours are one.
+  /// The letters of a waveform's ids; those that are not written are empty.
+  /// `blank` parts equal letters; equal neighbours without it are one.
   std::vector<std::string> letters;
   int64_t blank = 0;
   /// The waveform gets a mean of 0 and a variance of 1.

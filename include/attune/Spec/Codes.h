@@ -48,9 +48,9 @@ struct Playback {
   /// The id for no code of a codebook, so that the first ones can be played
   /// alone; none: all are needed.
   std::optional<int64_t> none;
-  /// Samples of a whole piece, of which the next begins `step` samples behind
-  /// it (Defossez et al. 2022): where they overlap one fades into the other.
-  /// Both 0: a sound is one piece.
+  /// Samples of a whole piece. The next piece begins `step` samples after this
+  /// begins (Defossez et al. 2022): where they overlap one fades into the
+  /// other. Both 0: a sound is one piece.
   int64_t piece = 0, step = 0;
   bool scaled = false; ///< each piece has a loudness, which multiplies it
   SourceLocation location;

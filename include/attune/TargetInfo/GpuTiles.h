@@ -58,8 +58,8 @@ struct WarpgroupTile {
   int64_t stageBytes() const { return rowBytes() + panelBytes(); }
   /// Bytes of all stages with their two barriers.
   int64_t ringBytes() const { return stages * (stageBytes() + 16); }
-  /// Two sums for each row and half of a stage's depth, of which one group's
-  /// are read while the next one's are written.
+  /// Two sums for each row and half of a stage's depth: those of one group are
+  /// read while the next one's are written.
   int64_t rowSumBytes() const { return weightBits < 16 ? 2 * 2 * rows * 4 : 0; }
   /// All of it, wherever it starts.
   int64_t sharedBytes() const;
@@ -132,8 +132,8 @@ constexpr char kRowsOfPanel[] = "attune.rows_of_panel";
 /// tile. Lower tiles share it.
 constexpr int64_t kTaskRows = 128;
 
-/// Multiprocessors of the smallest product with this chip; of an unknown one,
-/// a guess.
+/// Multiprocessors of the smallest product with this chip; a guess if the chip
+/// is unknown.
 int64_t countMultiprocessors(const std::string &chip);
 
 /// Whether it has wgmma and tensor maps: later chips have other tensor cores.
@@ -173,7 +173,7 @@ struct GroupPlan {
 };
 /// The most parts: each is written and read once more.
 constexpr int64_t kMostDepthParts = 8;
-/// kNarrowGroupTile, kGroupTile or kWideGroupTile; of weights in few bits the
+/// kNarrowGroupTile, kGroupTile or kWideGroupTile; for weights in few bits the
 /// tile for many rows or for few.
 WarpgroupTile groupTileOf(const GroupPlan &plan, int64_t weightBits);
 

@@ -21,8 +21,8 @@ int64_t bytesOf(mlir::Value buffer); ///< of an element
 // Copies into shared memory
 //===----------------------------------------------------------------------===//
 
-/// Starts the copy of `elements`, of which the first `valid` are there; the
-/// rest become zeros.
+/// Starts the copy of `elements`. The first `valid` of them are there; the rest
+/// become zeros.
 void copyAsync(BlockBuilder &b, mlir::Value to, mlir::Value toAt,
                mlir::Value from, mlir::ValueRange at, int64_t elements,
                mlir::Value valid);

@@ -128,8 +128,8 @@ mlir::Value multiplyHeld(BlockBuilder &b, mlir::Value sums,
 /// Orders writes to these sums before the products that use them: moving them
 /// to other registers in between would break the order.
 mlir::Value fenceSums(BlockBuilder &b, mlir::Value sums);
-/// Waits until all but the last `groups` products are done, of which one are
-/// these sums: nothing may read them before.
+/// Waits until all but the last `groups` products are done. These sums are of
+/// one of them: nothing may read them before.
 mlir::Value awaitSums(BlockBuilder &b, int64_t groups, mlir::Value sums);
 
 } // namespace attune

@@ -15,7 +15,7 @@
 
 namespace attune::runtime {
 
-/// Codes of a sound: those of codebook k in order, as many for each.
+/// Codes of a sound: for each codebook its codes in order, equally many.
 using SoundCodes = std::vector<std::vector<int64_t>>;
 
 /// Makes samples of codes that the model wrote. With several channels, codebook

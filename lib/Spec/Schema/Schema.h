@@ -12,7 +12,7 @@
 
 #include <set>
 
-/// One set of tables says which keys an object has, of which types, and why.
+/// One set of tables says which keys an object has, with their types, and why.
 /// The parser checks every file against it and the published JSON Schema is
 /// printed from it, so the two cannot differ.
 namespace attune::spec {

@@ -51,7 +51,7 @@ public:
          spec::Reporter &reporter, KeyReport &report)
       : object(object), pointer(std::move(pointer)), reporter(reporter),
         report(report) {}
-  /// The object at `key`, of which `object` is the value.
+  /// The config of the object `value` at `key`.
   Config inner(const spec::Value &value, const std::string &key) const {
     return Config(value, pointer + "/" + key, reporter, report);
   }

@@ -24,8 +24,8 @@ constexpr int64_t kSquare = 8;
 constexpr int64_t kQuad = 4;
 
 /// Eight vectors of eight lanes, transposed in three rounds of two-operand
-/// shuffles, of which the first two stay within 128 bits.
-/// A lane is `unit` elements.
+/// shuffles. The first two rounds stay within 128 bits. A lane is `unit`
+/// elements.
 KernelBuilder::Values transposeSquare(KernelBuilder &k,
                                       llvm::ArrayRef<mlir::Value> rows,
                                       int64_t unit = 1);
@@ -80,7 +80,7 @@ public:
     }
   }
 
-  /// The states after the step; of buffers, those that it has written.
+  /// The states after the step; if they are buffers, those that it has written.
   Values emit(mlir::OpBuilder &builder);
   /// Writes exp(E - lse) instead, into `dest` from key `first` on: the op is
   /// only read for what its scores are. One batch and one head; scratch goes

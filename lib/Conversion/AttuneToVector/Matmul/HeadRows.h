@@ -43,7 +43,7 @@ throughRow(KernelBuilder &k, int64_t width, int64_t lanes, mlir::Value tile,
                                           llvm::ArrayRef<mlir::Value> to)>
                write);
 
-/// Turns rows by the op's angles, of which there must be a static number.
+/// Turns rows by the op's angles; the number of these must be static.
 class Turning {
 public:
   /// `ahead`: without a loop, several vectors are loaded before any is stored.

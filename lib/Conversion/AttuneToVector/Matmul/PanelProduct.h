@@ -42,8 +42,8 @@ struct PanelProduct {
   /// Pairs become numbers of f32, which rows are read as.
   bool widened = false;
   int64_t registerLanes = 0; ///< of f32 or i32, of a tile op's product
-  /// Weights are numbers of 8 or 4 `bits`, of which `group` share a scale, and
-  /// rows are bytes, or numbers if there are no scales of these.
+  /// Weights are numbers of 8 or 4 `bits`; `group` of them share a scale. Rows
+  /// are bytes, or numbers if there are no scales of these.
   struct Bytes {
     mlir::Value inputScales, inputSums; ///< [rows, groups]
     /// [(parts,) panels, groups, R], or twice as many groups with zero points.

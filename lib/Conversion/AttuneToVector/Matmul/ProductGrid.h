@@ -83,8 +83,8 @@ private:
   const PanelProduct &product;
   int64_t unitOfFew, unitOfMany;
   mlir::Value panelsOfUnit; ///< the one or the other
-  /// Sequences and tokens of an iteration; of the latter at most `tokensOfPart`
-  /// where there may be `parts`. Null, or how many sequences are `apart`.
+  /// Sequences and tokens of an iteration; at most `tokensOfPart` tokens where
+  /// there may be `parts`. Null, or how many sequences are `apart`.
   mlir::Value sequences, tokens, tokensOfPart, apart, parts;
   /// Whether all rows are one tile, and if that is known.
   mlir::Value few;

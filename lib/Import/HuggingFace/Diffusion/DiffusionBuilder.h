@@ -32,7 +32,7 @@ public:
   void condition(int64_t pooled, const std::vector<std::string> &added);
   /// The stream "text" of tokens as wide as the image's.
   void text(int64_t channels);
-  /// A block of both kinds of tokens, of which the text is part `part`.
+  /// A block of both kinds of tokens; the text is part `part`.
   spec::Block jointBlock(int64_t part, bool qkNorm) const;
   /// Attention that reads what a norm with a modulation gives.
   spec::Attention attention(bool qkNorm) const;
