@@ -88,13 +88,13 @@ struct KeyRange {
 mlir::Value keysOfBatch(KernelBuilder &k, const ScoreModifiers &modifiers,
                         mlir::Value numKeys, mlir::Value batch);
 
-/// The number of keys up to the place of the last query, with that: those of
+/// The number of keys up to the place of the last query, inclusive: those of
 /// the sequence, if its length says where queries stand.
 mlir::Value keysUpToLast(KernelBuilder &k, const ScoreModifiers &modifiers,
                          mlir::Value numKeys, mlir::Value batch);
 
-/// The range of the first `keys` keys that some of `count` queries from `first`
-/// on see. It begins at a multiple of `step`.
+/// The range, within the first `keys` keys, that some of `count` queries from
+/// `first` on see. It begins at a multiple of `step`.
 KeyRange keysOfTile(KernelBuilder &k, KeysInReach reach, mlir::Value keys,
                     mlir::Value first, mlir::Value count, int64_t step = 1);
 

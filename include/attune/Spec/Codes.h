@@ -25,8 +25,8 @@ struct Codes {
   /// Inputs [batch, frames] of ids, one for each codebook; the stream starts
   /// from the first.
   std::vector<std::string> inputs;
-  /// The channels of the sound. Codebooks of several take turns: k is number k
-  /// / channels of channel k % channels, and late by that number.
+  /// Channels of the sound. Codebooks of several channels take turns: k is
+  /// number k / channels of channel k % channels, and late by that number.
   int64_t channels = 1;
   int64_t pad = 0;
   /// Scores s of a text become t + guidance * (s - t), where t are those
