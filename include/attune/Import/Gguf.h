@@ -30,7 +30,7 @@ std::optional<ImportedModel> importGguf(const std::string &path,
 std::optional<std::string> readGgufTokenizer(const std::string &path,
                                              DiagnosticEngine &diags);
 
-/// The chat template of the file.
+/// The chat template of the file, and the special tokens that it names.
 struct GgufChat {
   std::string text; ///< of the template; empty: there is none
   /// "bos_token" and the like to their texts.
