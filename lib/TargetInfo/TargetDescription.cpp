@@ -60,7 +60,7 @@ subtarget(const llvm::Triple &triple, llvm::StringRef cpu,
       target->createMCSubtargetInfo(triple, cpu, features));
 }
 
-static void initializeTargets() {
+void initializeTargets() {
   static bool done = [] {
     llvm::InitializeAllTargetInfos();
     llvm::InitializeAllTargets();

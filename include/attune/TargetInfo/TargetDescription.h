@@ -218,6 +218,9 @@ std::vector<CpuVariant> describeVariants();
 /// makes no code for it.
 bool addGpu(TargetDescription &target, const std::string &chip);
 
+/// Registers LLVM's targets, once.
+void initializeTargets();
+
 /// The PTX version that knows the chip, as LLVM spells the feature: "+ptx80".
 std::string ptxFeature(const std::string &chip);
 

@@ -20,6 +20,10 @@ namespace attune::runtime {
 /// Forms that are kept with all they have worked out.
 static constexpr size_t mostRecent = 4;
 
+static const char tooLarge[] =
+    "the form that was asked for goes on in too many ways at once; expected "
+    "fewer repetitions within repetitions, or smaller limits of them";
+
 ConstraintFactory::ConstraintFactory(const Tokenizer &tokenizer)
     : tokenizer(tokenizer) {}
 ConstraintFactory::~ConstraintFactory() = default;
@@ -74,6 +78,10 @@ std::shared_ptr<GrammarAutomaton> ConstraintFactory::make(const TextForm &form,
     texts.reset(new TokenTexts(tokenizer));
   std::shared_ptr<GrammarAutomaton> automaton(
       new GrammarAutomaton(std::move(grammar), texts));
+  if (automaton->isTooLarge()) {
+    error.badInput(tooLarge);
+    return nullptr;
+  }
   if (automaton->start() == GrammarAutomaton::dead) {
     error.badInput("no text has the form that was asked for");
     return nullptr;
@@ -93,6 +101,10 @@ Constraint::~Constraint() = default;
 const float *Constraint::mask(const float *logits, int64_t count,
                               Error &error) {
   const std::vector<uint64_t> &allowed = automaton->allowed(state);
+  if (automaton->isTooLarge()) {
+    error.badInput(tooLarge);
+    return nullptr;
+  }
   masked.resize(static_cast<size_t>(count));
   bool any = false;
   // By 64 tokens: most are all alike.
@@ -135,7 +147,9 @@ bool Constraint::isOver() {
   if (!automaton->isComplete(state))
     return false;
   const std::vector<uint64_t> &allowed = automaton->allowed(state);
-  return std::all_of(allowed.begin(), allowed.end(),
+  // The next step says that the form is too large.
+  return !automaton->isTooLarge() &&
+         std::all_of(allowed.begin(), allowed.end(),
                      [](uint64_t word) { return word == 0; });
 }
 

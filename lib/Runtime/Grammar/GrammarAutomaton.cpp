@@ -12,9 +12,11 @@
 namespace attune::runtime {
 
 static constexpr uint32_t unknown = ~0u;
-/// No text needs this many stacks of rules within rules.
-static constexpr size_t mostFrames = size_t(1) << 20, mostThreads = 4096,
-                        mostStates = size_t(1) << 18;
+/// Of states and stacks of one form.
+static constexpr size_t mostBytes = size_t(64) << 20;
+/// Places that are looked at for the tokens of one state: 0.1 to 0.2 s. Those
+/// of a JSON schema take some thousands.
+static constexpr size_t mostSteps = size_t(1) << 20;
 /// A mask of a large vocabulary has 16 kB.
 static constexpr size_t mostMasks = 2048;
 
@@ -58,13 +60,36 @@ GrammarAutomaton::GrammarAutomaton(Grammar given,
       places.push_back({Place::Kind::End, 0});
     }
   }
+  classifyBytes();
   frames.push_back({0, 0});
   intern(StateInfo()); // the dead one
   StateInfo info;
-  seen.clear();
+  forgetSeen();
   for (uint32_t begin : begins[grammar.root])
     addPlace({0, begin}, info);
   first = intern(std::move(info));
+}
+
+/// Two bytes have the same class if each set has both or none of them.
+void GrammarAutomaton::classifyBytes() {
+  for (const Grammar::ByteSet &set : grammar.byteSets()) {
+    // The class of those in the set that were in each class so far.
+    int inside[256];
+    size_t sizes[256] = {}, sizesInside[256] = {};
+    std::fill(std::begin(inside), std::end(inside), -1);
+    for (int byte = 0; byte < 256; ++byte) {
+      ++sizes[classes[byte]];
+      sizesInside[classes[byte]] += set[byte];
+    }
+    for (int byte = 0; byte < 256; ++byte) {
+      unsigned char before = classes[byte];
+      if (!set[byte] || sizes[before] == sizesInside[before])
+        continue;
+      if (inside[before] < 0)
+        inside[before] = static_cast<int>(numClasses++);
+      classes[byte] = static_cast<unsigned char>(inside[before]);
+    }
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -107,6 +132,7 @@ uint32_t GrammarAutomaton::push(uint32_t below, uint32_t place) {
   });
   if (*slot == 0) {
     frames.push_back({below, place});
+    bytes += sizeof(Frame) + 2 * sizeof(uint32_t);
     *slot = static_cast<uint32_t>(frames.size());
   } else {
     --frameIndex.count;
@@ -128,6 +154,8 @@ GrammarAutomaton::State GrammarAutomaton::intern(StateInfo info) {
            states[n].threads == info.threads;
   });
   if (*slot == 0) {
+    bytes += sizeof(StateInfo) + info.threads.size() * sizeof(Thread) +
+             numClasses * sizeof(uint32_t);
     states.push_back(std::move(info));
     *slot = static_cast<uint32_t>(states.size());
   } else {
@@ -140,15 +168,42 @@ GrammarAutomaton::State GrammarAutomaton::intern(StateInfo info) {
 // Steps
 //===----------------------------------------------------------------------===//
 
+void GrammarAutomaton::forgetSeen() {
+  ++round;
+  numSeen = 0;
+}
+
+bool GrammarAutomaton::isNew(Thread thread) {
+  if (numSeen * 2 >= seen.size()) {
+    std::vector<Seen> old(std::max<size_t>(64, seen.size() * 2), Seen{{}, 0});
+    old.swap(seen);
+    numSeen = 0;
+    for (const Seen &entry : old)
+      if (entry.round == round)
+        isNew(entry.thread);
+  }
+  size_t mask = seen.size() - 1;
+  for (size_t i = mix(mix(1, thread.stack), thread.place) & mask;;
+       i = (i + 1) & mask) {
+    if (seen[i].round != round) {
+      seen[i] = {thread, round};
+      ++numSeen;
+      return true;
+    }
+    if (seen[i].thread == thread)
+      return false;
+  }
+}
+
 /// Goes on from a place to all bytes that may be read next.
 void GrammarAutomaton::addPlace(Thread start, StateInfo &to) {
   std::vector<Thread> work = {start};
-  while (!work.empty() && seen.size() < mostThreads) {
+  while (!work.empty() && !tooLarge) {
     Thread at = work.back();
     work.pop_back();
-    if (std::find(seen.begin(), seen.end(), at) != seen.end())
+    tooLarge = ++steps > mostSteps || bytes > mostBytes;
+    if (!isNew(at))
       continue;
-    seen.push_back(at);
     Place place = places[at.place];
     if (place.kind == Place::Kind::Byte) {
       to.threads.push_back(at);
@@ -157,7 +212,7 @@ void GrammarAutomaton::addPlace(Thread start, StateInfo &to) {
         to.isComplete = true;
       else
         work.push_back({frames[at.stack].below, frames[at.stack].place});
-    } else if (frames.size() < mostFrames) {
+    } else {
       // A rule that stands last needs nothing to come back to.
       bool isLast = places[at.place + 1].kind == Place::Kind::End;
       uint32_t stack = isLast ? at.stack : push(at.stack, at.place + 1);
@@ -169,21 +224,23 @@ void GrammarAutomaton::addPlace(Thread start, StateInfo &to) {
 
 GrammarAutomaton::State GrammarAutomaton::next(State state,
                                                unsigned char byte) {
-  if (state == dead)
+  if (state == dead || tooLarge)
     return dead;
   if (states[state].successors.empty())
-    states[state].successors.assign(256, unknown);
-  if (uint32_t known = states[state].successors[byte]; known != unknown)
+    states[state].successors.assign(numClasses, unknown);
+  unsigned char kind = classes[byte];
+  if (uint32_t known = states[state].successors[kind]; known != unknown)
     return known;
   StateInfo info;
-  seen.clear();
+  forgetSeen();
   for (Thread thread : states[state].threads)
     if (grammar.byteSets()[places[thread.place].index][byte])
       addPlace({thread.stack, thread.place + 1}, info);
-  if (states.size() >= mostStates)
+  steps += states[state].threads.size();
+  if (tooLarge)
     return dead;
   State result = intern(std::move(info));
-  states[state].successors[byte] = result;
+  states[state].successors[kind] = result;
   return result;
 }
 
@@ -197,6 +254,7 @@ GrammarAutomaton::State GrammarAutomaton::next(State state,
 const std::vector<uint64_t> &GrammarAutomaton::allowed(State state) {
   if (!states[state].mask.empty())
     return states[state].mask;
+  steps = 0;
   std::vector<uint64_t> mask((static_cast<size_t>(texts->size()) + 63) / 64 +
                              1);
   // States after each byte of the token before, which tokens share.

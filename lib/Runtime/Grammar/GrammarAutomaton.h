@@ -10,6 +10,13 @@
 // they are first met and kept, since texts come back to the same states: inside
 // a string of JSON, for instance, it is always the same one.
 //
+// Bytes that no set of the grammar tells apart have the same successors, which
+// are worked out once for all of them.
+//
+// Forms come from requests, so what one may cost is limited: the steps that the
+// tokens of one state take, and the memory of all states. A form beyond a limit
+// is over (isTooLarge) for all its texts.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTUNE_LIB_RUNTIME_GRAMMAR_GRAMMARAUTOMATON_H
@@ -71,8 +78,10 @@ public:
   }
   /// Whether the text may end here.
   bool isComplete(State state) const { return states[state].isComplete; }
-  /// A bit for each token of the vocabulary.
+  /// A bit for each token of the vocabulary. Means nothing if isTooLarge().
   const std::vector<uint64_t> &allowed(State state);
+  /// The form is beyond a limit of time or memory.
+  bool isTooLarge() const { return tooLarge; }
 
 private:
   /// A place to go on from when a rule is through, on top of others.
@@ -92,7 +101,7 @@ private:
   struct StateInfo {
     std::vector<Thread> threads;
     bool isComplete = false;
-    std::vector<uint32_t> successors; ///< by byte; ~0: not known yet
+    std::vector<uint32_t> successors; ///< by class of byte; ~0: not known yet
     std::vector<uint64_t> mask;       ///< empty: not known yet
   };
   /// Numbers of things by their hash.
@@ -106,7 +115,9 @@ private:
   template <typename Hash> void grow(Index &index, Hash hashOf);
   uint32_t push(uint32_t below, uint32_t place);
   void addPlace(Thread at, StateInfo &to);
+  bool isNew(Thread thread);
   State intern(StateInfo info);
+  void classifyBytes();
 
   Grammar grammar;
   std::shared_ptr<const TokenTexts> texts;
@@ -120,8 +131,23 @@ private:
   std::vector<Frame> frames;                 ///< 0: the bottom
   std::vector<StateInfo> states;
   Index frameIndex, stateIndex;
-  std::vector<Thread> seen; ///< of addPlace()
-  size_t numMasks = 0;      ///< that are kept
+  /// What addPlace() has met since forgetSeen(): free slots have an older
+  /// round.
+  struct Seen {
+    Thread thread;
+    uint64_t round;
+  };
+  std::vector<Seen> seen;
+  size_t numSeen = 0;
+  uint64_t round = 0;
+  void forgetSeen();
+
+  unsigned char classes[256] = {}; ///< of bytes
+  size_t numClasses = 1;
+  size_t steps = 0; ///< since the tokens of a state were asked for
+  size_t bytes = 0; ///< of all states and stacks
+  bool tooLarge = false;
+  size_t numMasks = 0; ///< that are kept
   std::vector<uint64_t> lastMask;
   State first = dead;
 };

@@ -18,6 +18,19 @@
 
 namespace attune::runtime {
 
+/// Values of a schema: what users write has some hundreds.
+static constexpr size_t mostValues = 20000;
+/// Values that are looked at while schemas become one: parts that refer to
+/// parts can double what there is at every level.
+static constexpr size_t mostMerged = 2000000;
+
+static size_t countValues(const JsonValue &value) {
+  size_t count = 1;
+  for (const JsonValue &item : value.items)
+    count += countValues(item);
+  return count;
+}
+
 namespace {
 class SchemaReader {
 public:
@@ -120,6 +133,7 @@ private:
   /// Schemas that are referred to, and their rules.
   std::vector<std::pair<const JsonValue *, Grammar::Rule>> known;
   std::vector<std::unique_ptr<JsonValue>> merged; ///< of allOf
+  size_t numMerged = 0;
 };
 } // namespace
 
@@ -342,6 +356,9 @@ bool SchemaReader::mergeParts(JsonValue &to, const JsonValue &schema,
     own.items.erase(own.items.begin() + (at - own.keys.begin()));
     own.keys.erase(at);
   }
+  numMerged += countValues(to) + countValues(own);
+  if (numMerged > mostMerged)
+    return fail(where, "the parts of all 'allOf' are too large as one");
   std::string keyword;
   if (!mergeSchema(to, own, keyword))
     return fail(where, "two schemas say differently what '" + keyword +
@@ -698,6 +715,10 @@ bool SchemaReader::addObject(const JsonValue &schema, const std::string &where,
 bool buildSchemaGrammar(const JsonValue &schema, Grammar &grammar,
                         std::string &problem) {
   problem.clear();
+  if (countValues(schema) > mostValues) {
+    problem = "schema: has more than " + std::to_string(mostValues) + " values";
+    return false;
+  }
   SchemaReader reader(&schema, grammar, problem);
   if (!reader.readSchema(schema, "", grammar.root))
     return false;

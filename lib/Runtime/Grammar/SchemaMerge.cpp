@@ -8,7 +8,10 @@
 #include "SchemaMerge.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace attune::runtime {
 
@@ -42,10 +45,12 @@ static bool isOneOf(std::string_view key,
 static bool intersect(JsonValue &to, const JsonValue &from) {
   if (!to.isArray() || !from.isArray())
     return false;
+  std::vector<std::string> others;
+  for (const JsonValue &value : from.items)
+    others.push_back(textOf(value));
+  std::sort(others.begin(), others.end());
   auto isMissing = [&](const JsonValue &value) {
-    return std::none_of(
-        from.items.begin(), from.items.end(),
-        [&](const JsonValue &other) { return textOf(other) == textOf(value); });
+    return !std::binary_search(others.begin(), others.end(), textOf(value));
   };
   to.items.erase(std::remove_if(to.items.begin(), to.items.end(), isMissing),
                  to.items.end());
@@ -55,14 +60,25 @@ static bool intersect(JsonValue &to, const JsonValue &from) {
 static bool mergeMembers(JsonValue &to, const JsonValue &from) {
   if (!to.isObject() || !from.isObject())
     return false;
+  std::vector<std::pair<std::string_view, size_t>> own;
+  for (size_t i = 0; i < to.keys.size(); ++i)
+    own.emplace_back(to.keys[i], i);
+  std::sort(own.begin(), own.end());
+  JsonValue more;
   for (size_t i = 0; i < from.keys.size(); ++i) {
-    if (JsonValue *own = findIn(to, from.keys[i])) {
-      *own = bothOf(std::move(*own), from.items[i]);
+    std::string_view key = from.keys[i];
+    auto found =
+        std::lower_bound(own.begin(), own.end(), std::pair(key, size_t(0)));
+    if (found != own.end() && found->first == key) {
+      JsonValue &member = to.items[found->second];
+      member = bothOf(std::move(member), from.items[i]);
       continue;
     }
-    to.keys.push_back(from.keys[i]);
-    to.items.push_back(from.items[i]);
+    more.keys.push_back(from.keys[i]);
+    more.items.push_back(from.items[i]);
   }
+  std::move(more.keys.begin(), more.keys.end(), std::back_inserter(to.keys));
+  std::move(more.items.begin(), more.items.end(), std::back_inserter(to.items));
   return true;
 }
 

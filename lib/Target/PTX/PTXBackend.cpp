@@ -106,9 +106,7 @@ void PTXBackend::addCodePasses(OpPassManager &pm,
   attach.features = ptxFeature(target.gpu);
   attach.optLevel = 3;
   pm.addPass(createGpuNVVMAttachTarget(attach));
-  GpuModuleToBinaryPassOptions binary;
-  binary.compilationTarget = "isa";
-  pm.addPass(createGpuModuleToBinaryPass(binary));
+  pm.addPass(createKernelsToText());
   pm.addPass(createLaunchesToRuntime());
 }
 

@@ -364,6 +364,42 @@ TEST_F(GrammarTest, Arrays) {
   check(Schema, "{\"type\":\"array\",\"maxItems\":0}", {"[]"}, {"[1]"});
 }
 
+/// What reading a schema may cost is limited.
+TEST_F(GrammarTest, SchemasWithoutMeasure) {
+  auto list = [](int count, const char *format) {
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+      char item[200];
+      std::snprintf(item, sizeof(item), format, i, i, i);
+      text += (i ? "," : "") + std::string(item);
+    }
+    return text;
+  };
+  std::string numbers = "{\"enum\":[" + list(9000, "%d") + "]}";
+  check(Schema, "{\"allOf\":[" + numbers + "," + numbers + "]}", {"8999"},
+        {"9000"});
+  EXPECT_EQ(problem(Schema, "{\"enum\":[" + list(20000, "%d") + "]}"),
+            "schema: has more than 20000 values");
+  EXPECT_EQ(
+      problem(Schema, "{\"allOf\":[" +
+                          list(4000, "{\"properties\":{\"k%d\":{}}}") + "]}"),
+      "schema /allOf/1995: the parts of all 'allOf' are too large as one");
+  // Each level has twice as many parts as the one before.
+  std::string levels =
+      list(40, "\"a%d\":{\"allOf\":[{\"properties\":{\"x\":{\"$ref\":\"#/$defs/"
+               "a%d+\"}}},{\"title\":\"\",\"properties\":{\"x\":{\"$ref\":"
+               "\"#/$defs/a%d+\"}}}]}");
+  for (int i = 40; i-- > 0;) {
+    std::string from = "a" + std::to_string(i) + "+",
+                to = i < 39 ? "a" + std::to_string(i + 1) : "last";
+    for (size_t at; (at = levels.find(from)) != std::string::npos;)
+      levels.replace(at, from.size(), to);
+  }
+  EXPECT_EQ(problem(Schema, "{\"$ref\":\"#/$defs/a0\",\"$defs\":{" + levels +
+                                ",\"last\":{\"type\":\"null\"}}}"),
+            "schema /$defs/a33/allOf: the schema is too large");
+}
+
 /// A token is allowed exactly if its bytes go on with a text of the form.
 TEST_F(GrammarTest, TokensOfAState) {
   auto automaton =
@@ -382,6 +418,39 @@ TEST_F(GrammarTest, TokensOfAState) {
       EXPECT_EQ(mask[id / 64] >> id % 64 & 1, goesOn)
           << text.substr(0, length) << " | " << bytes;
     }
+  }
+}
+
+/// What a form may cost is limited, at its start and behind that.
+TEST_F(GrammarTest, FormsThatGoOnInManyWays) {
+  auto writes = [&](const char *pattern, Error &error) {
+    std::shared_ptr<GrammarAutomaton> automaton =
+        factory->make({Pattern, pattern}, error);
+    if (!automaton)
+      return false;
+    Constraint constraint(automaton, {});
+    std::vector<float> logits(static_cast<size_t>(tokenizer->size()));
+    auto count = static_cast<int64_t>(logits.size());
+    for (int step = 0; step < 20; ++step) {
+      const float *masked = constraint.mask(logits.data(), count, error);
+      if (!masked)
+        return false;
+      constraint.accept(std::find(masked, masked + count, 0.0f) - masked);
+    }
+    return true;
+  };
+  for (const char *pattern : {".{1,200}", "[a-z]{1,2000}", "(.{1,60}){60}",
+                              "((a|b|c){1,30} ?){1,20}"}) {
+    Error error;
+    EXPECT_TRUE(writes(pattern, error)) << pattern << ": " << error.message;
+  }
+  for (const char *pattern :
+       {"((.{0,90}){0,90}){0,90}",
+        "((((a|b|ab|ba|.){1,50}c?){1,50}d?){1,50}e?){1,50}"}) {
+    Error error;
+    EXPECT_FALSE(writes(pattern, error)) << pattern;
+    EXPECT_NE(error.message.find("in too many ways at once"), std::string::npos)
+        << error.message;
   }
 }
 

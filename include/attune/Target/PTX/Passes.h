@@ -34,8 +34,7 @@ constexpr char kInstructions[] = "attune.instructions";
 /// A kernel that goes through a list of instructions.
 bool isPersistent(mlir::gpu::GPUFuncOp kernel);
 
-/// Registers the translations that gpu-module-to-binary needs to turn kernels
-/// into PTX.
+/// Registers the translations that turn kernels into PTX.
 void registerPTXTranslations(mlir::DialectRegistry &registry);
 
 } // namespace attune

@@ -347,6 +347,33 @@ def KernelLimits : Pass<"attune-kernel-limits", "::mlir::gpu::GPUModuleOp"> {
                            "::mlir::NVVM::NVVMDialect"];
 }
 
+def KernelsToText : Pass<"attune-kernels-to-text", "::mlir::ModuleOp"> {
+  let summary = "Kernels become PTX";
+  let description = [{
+    Needs: each gpu.module in the llvm dialect, with one `#nvvm.target`.
+    Gives: in its place a gpu.binary with the text that LLVM makes for that target.
+    Unlike `gpu-module-to-binary` it looks for no CUDA toolkit: that pass reads
+    libdevice, which no kernel calls, and reports an error where a toolkit has it
+    elsewhere (Ubuntu's package has).
+    Keeps: launches.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels [#nvvm.target<chip = "sm_80">] {
+      llvm.func @nothing() attributes {gpu.kernel, nvvm.kernel} { llvm.return }
+    }
+    ```
+
+    After:
+
+    ```mlir
+    gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_80">, assembly = "..."]
+    ```
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect"];
+}
+
 def LaunchesToRuntime : Pass<"attune-launches-to-runtime", "::mlir::ModuleOp"> {
   let summary = "Launches become calls of Attune's runtime";
   let description = [{
