@@ -17,6 +17,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace llvm;
 using namespace attune;
@@ -108,10 +109,31 @@ static std::error_code copyTo(const std::string &from, const std::string &to) {
   return problem;
 }
 
+/// Gives a file that is there a second name, so that it can come back; nothing
+/// if there is none. A file system without links keeps what replaces it.
+static std::string keep(const std::string &path) {
+  SmallString<128> second;
+  sys::fs::createUniquePath(path + ".%%%%%%.old", second,
+                            /*MakeAbsolute=*/false);
+  return link(path.c_str(), second.c_str()) == 0 ? second.str().str() : "";
+}
+
 bool OutputFiles::commit() {
   mode_t mask = umask(0);
   umask(mask);
-  std::vector<std::string> done;
+  // Files that have their names, and those that had these before.
+  std::vector<std::pair<std::string, std::string>> done;
+  auto finish = [&](bool good) {
+    for (const auto &[path, before] : done) {
+      if (!good && before.empty())
+        sys::fs::remove(path);
+      else if (!good)
+        sys::fs::rename(before, path);
+      else if (!before.empty())
+        sys::fs::remove(before);
+    }
+    return good;
+  };
   for (const auto &file : files) {
     std::error_code problem;
     if (file->inPlace) {
@@ -119,17 +141,19 @@ bool OutputFiles::commit() {
     } else {
       mode_t mode = (file->executable ? 0755 : 0644) & ~mask;
       chmod(file->temporary.c_str(), mode);
+      std::string before = files.size() > 1 ? keep(file->path) : "";
       problem = sys::fs::rename(file->temporary, file->path);
+      if (!problem)
+        done.emplace_back(file->path, before);
+      else if (!before.empty())
+        sys::fs::remove(before);
     }
     if (problem) {
       fail(file->path, "cannot be written: " + problem.message());
-      for (const std::string &path : done)
-        sys::fs::remove(path);
-      return false;
+      return finish(false);
     }
-    if (!file->inPlace)
-      done.push_back(file->path);
   }
+  finish(true);
   // The text goes last: it is there only if everything is.
   outs() << standardOutput;
   outs().flush();

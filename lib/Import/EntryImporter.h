@@ -205,7 +205,6 @@ private:
   mlir::Value sinusoids(const spec::Positions &op, mlir::Location at,
                         mlir::Value positions, mlir::Value addend,
                         int64_t channels);
-  mlir::LogicalResult importHead(size_t number);
   mlir::LogicalResult importRecurrent(size_t number);
   mlir::LogicalResult importScan(size_t number);
   bool hasTokens(const spec::Layer &layer);

@@ -50,6 +50,12 @@ static bool survivesReading(llvm::StringRef bytecode,
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+std::string IRProblem::in(llvm::StringRef file) const {
+  std::string place =
+      line ? ":" + std::to_string(line) + ":" + std::to_string(column) : "";
+  return file.str() + place + ": error: " + message;
+}
+
 std::optional<IRProblem> findIRProblem(llvm::StringRef text,
                                        const DialectRegistry &registry) {
   if (isBytecode(text)) {

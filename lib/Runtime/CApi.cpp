@@ -39,6 +39,13 @@ static attune_status badCall(const char *what) {
   return fail(error);
 }
 
+/// False: the caller gave null, as after an attune_open() that failed.
+static bool isOpen(const attune_instance *instance) {
+  if (!instance)
+    badCall("the instance is null");
+  return instance != nullptr;
+}
+
 attune_status attune::runtime::failCall(const Error &error) {
   return fail(error);
 }
@@ -110,11 +117,13 @@ void attune_close(attune_instance *instance) {
 }
 
 uint32_t attune_num_inputs(const attune_instance *instance) {
-  return static_cast<uint32_t>(instance->inputInfos.size());
+  return isOpen(instance) ? static_cast<uint32_t>(instance->inputInfos.size())
+                          : 0;
 }
 
 uint32_t attune_num_outputs(const attune_instance *instance) {
-  return static_cast<uint32_t>(instance->outputInfos.size());
+  return isOpen(instance) ? static_cast<uint32_t>(instance->outputInfos.size())
+                          : 0;
 }
 
 static attune_status describe(const std::vector<const ArgInfo *> &args,
@@ -137,20 +146,24 @@ static attune_status describe(const std::vector<const ArgInfo *> &args,
 
 attune_status attune_input_info(const attune_instance *instance, uint32_t index,
                                 attune_tensor_info *info) {
-  return describe(instance->inputInfos, index, info);
+  return isOpen(instance) ? describe(instance->inputInfos, index, info)
+                          : ATTUNE_BAD_CALL;
 }
 
 attune_status attune_output_info(const attune_instance *instance,
                                  uint32_t index, attune_tensor_info *info) {
-  return describe(instance->outputInfos, index, info);
+  return isOpen(instance) ? describe(instance->outputInfos, index, info)
+                          : ATTUNE_BAD_CALL;
 }
 
 int64_t attune_context(const attune_instance *instance) {
-  return instance->model->info().context;
+  return isOpen(instance) ? instance->model->info().context : 0;
 }
 
 attune_status attune_set_dim(attune_instance *instance, const char *name,
                              int64_t value) {
+  if (!isOpen(instance))
+    return ATTUNE_BAD_CALL;
   if (!name || value < 0)
     return badCall("attune_set_dim: needs a name and a natural number");
   auto &dims = instance->dims;
@@ -184,6 +197,8 @@ static bool readTensor(const attune_tensor &tensor, InputTensor &input) {
 attune_status attune_run(attune_instance *instance, const attune_tensor *inputs,
                          uint32_t num_inputs, attune_tensor *outputs,
                          uint32_t num_outputs) {
+  if (!isOpen(instance))
+    return ATTUNE_BAD_CALL;
   Error error;
   if (!instance->invocation)
     return badCall("the model has no forward entry");
@@ -268,7 +283,8 @@ attune_status attune::runtime::chooseSessionAdapter(const ModelInfo &info,
 }
 
 uint32_t attune_num_adapters(const attune_instance *instance) {
-  return instance ? uint32_t(instance->model->info().adapters.size()) : 0;
+  return isOpen(instance) ? uint32_t(instance->model->info().adapters.size())
+                          : 0;
 }
 
 const char *attune_adapter_name(const attune_instance *instance,
@@ -280,8 +296,8 @@ const char *attune_adapter_name(const attune_instance *instance,
 
 attune_status attune_choose_adapter(attune_instance *instance,
                                     const char *name) {
-  if (!instance)
-    return badCall("the instance is null");
+  if (!isOpen(instance))
+    return ATTUNE_BAD_CALL;
   Error error;
   return instance->model->chooseAdapter(name ? name : "", error) ? ATTUNE_OK
                                                                  : fail(error);
@@ -289,6 +305,8 @@ attune_status attune_choose_adapter(attune_instance *instance,
 
 attune_session *attune_session_open(attune_instance *instance, int64_t batch,
                                     int64_t capacity) {
+  if (!isOpen(instance))
+    return nullptr;
   if (capacity == 0)
     capacity = instance->model->info().context;
   if (batch <= 0 || capacity <= 0) {
@@ -395,8 +413,8 @@ struct Callback {
 } // namespace
 
 attune_status attune_load_draft(attune_instance *instance, const char *path) {
-  if (!instance)
-    return badCall("attune_load_draft: the instance is null");
+  if (!isOpen(instance))
+    return ATTUNE_BAD_CALL;
   std::unique_ptr<DraftModel> draft;
   Error error;
   if (path && !(draft = DraftModel::load(path, error)))
@@ -492,6 +510,8 @@ attune_status attune_generate(attune_instance *instance, const int64_t *prompt,
                               int64_t count,
                               const attune_generate_options *options,
                               attune_token_callback on_token, void *context) {
+  if (!isOpen(instance))
+    return ATTUNE_BAD_CALL;
   if (!prompt || count <= 0 || count > mostIds || !on_token)
     return badCall("attune_generate: needs a prompt and a callback");
   attune_generate_options given = readOptions(options);
@@ -529,6 +549,8 @@ attune_status attune_generate(attune_instance *instance, const int64_t *prompt,
 //===----------------------------------------------------------------------===//
 
 static bool needTokenizer(attune_instance *instance) {
+  if (!isOpen(instance))
+    return false;
   if (instance->tokenizer)
     return true;
   const std::string &json = instance->model->info().tokenizerJson;

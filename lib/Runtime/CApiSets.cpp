@@ -89,27 +89,29 @@ struct SetCall {
   }
   SetCall(const SetCall &) = delete;
 
-  /// A sequence's session; null, with an error, if there is none.
+  /// A sequence's session; null, with an error and `status`, if there is none.
   Session *session(uint32_t sequence) {
     if (!mutex) {
-      failCall(ATTUNE_BAD_CALL,
-               set ? "the set's instance was closed" : "the set is null");
+      status = failCall(ATTUNE_BAD_CALL, set ? "the set's instance was closed"
+                                             : "the set is null");
       return nullptr;
     }
     if (sequence >= set->group->count()) {
-      failCall(ATTUNE_BAD_CALL, "there is no sequence " +
-                                    std::to_string(sequence) + " in a set of " +
-                                    std::to_string(set->group->count()));
+      status =
+          failCall(ATTUNE_BAD_CALL,
+                   "there is no sequence " + std::to_string(sequence) +
+                       " in a set of " + std::to_string(set->group->count()));
       return nullptr;
     }
     Error error;
     Session *found = set->group->open(sequence, error);
     if (!found)
-      failCall(error);
+      status = failCall(error);
     return found;
   }
 
   attune_set *set;
+  attune_status status = ATTUNE_OK; ///< of the last sequence that was not found
   pthread_mutex_t *mutex = nullptr;
 };
 } // namespace
@@ -119,7 +121,7 @@ attune_status attune_set_append(attune_set *set, uint32_t sequence,
   SetCall call(set);
   Session *session = call.session(sequence);
   if (!session)
-    return ATTUNE_BAD_CALL;
+    return call.status;
   if (!ids || count <= 0)
     return failCall(ATTUNE_BAD_CALL,
                     "attune_set_append: needs at least one token");
@@ -134,7 +136,7 @@ attune_status attune_set_see(attune_set *set, uint32_t sequence,
   Session *session = call.session(sequence);
   return session
              ? seeInSession(*set->instance, *session, pictures, num_pictures)
-             : ATTUNE_BAD_CALL;
+             : call.status;
 }
 
 attune_status attune_set_choose_adapter(attune_set *set, uint32_t sequence,
@@ -143,14 +145,14 @@ attune_status attune_set_choose_adapter(attune_set *set, uint32_t sequence,
   Session *session = call.session(sequence);
   return session ? chooseSessionAdapter(set->instance->model->info(), *session,
                                         name)
-                 : ATTUNE_BAD_CALL;
+                 : call.status;
 }
 
 attune_status attune_set_step(attune_set *set, const uint32_t *sequences,
                               const int64_t *ids, uint32_t count) {
   SetCall call(set);
   if (!call.session(0))
-    return ATTUNE_BAD_CALL;
+    return call.status;
   if (!sequences || !ids || count == 0)
     return failCall(ATTUNE_BAD_CALL,
                     "attune_set_step: needs at least one sequence");
@@ -159,7 +161,7 @@ attune_status attune_set_step(attune_set *set, const uint32_t *sequences,
   for (uint32_t i = 0; i < count; ++i) {
     const Session *session = call.session(sequences[i]);
     if (!session)
-      return ATTUNE_BAD_CALL;
+      return call.status;
     if (isNamed[sequences[i]])
       return failCall(ATTUNE_BAD_CALL, "attune_set_step: sequence " +
                                            std::to_string(sequences[i]) +
@@ -222,7 +224,7 @@ attune_status attune_set_fork(attune_set *set, uint32_t from, uint32_t to) {
   Session *source = call.session(from);
   Session *target = source ? call.session(to) : nullptr;
   if (!target)
-    return ATTUNE_BAD_CALL;
+    return call.status;
   Error error;
   return target->copyFrom(*source, source->length(), error) &&
                  target->see(source->pictures(), error)
@@ -235,7 +237,7 @@ attune_status attune_set_rewind(attune_set *set, uint32_t sequence,
   SetCall call(set);
   Session *session = call.session(sequence);
   if (!session)
-    return ATTUNE_BAD_CALL;
+    return call.status;
   if (length < 0 || length > session->length())
     return failCall(ATTUNE_BAD_CALL,
                     "attune_set_rewind: there is no such position");
@@ -264,7 +266,7 @@ attune_status attune_set_restore(attune_set *set, uint32_t sequence,
   SetCall call(set);
   Session *session = call.session(sequence);
   if (!session)
-    return ATTUNE_BAD_CALL;
+    return call.status;
   if (!data || bytes < 0)
     return failCall(ATTUNE_BAD_CALL, "attune_set_restore: the data is null");
   Error error;

@@ -8,6 +8,8 @@
 #include "attune/Runtime/ThreadTeam.h"
 #include "attune/Runtime/Model.h"
 
+#include "Clock.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -26,17 +28,6 @@
 
 namespace attune::runtime {
 
-unsigned availableCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int count = 0;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0)
-    count = CPU_COUNT(&set);
-  if (count <= 0)
-    count = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  return count > 0 ? static_cast<unsigned>(count) : 1;
-}
-
 //===----------------------------------------------------------------------===//
 // Waiting
 //===----------------------------------------------------------------------===//
@@ -49,30 +40,23 @@ static inline void relax() {
 #endif
 }
 
-/// Iterations of spinning before a thread leaves its core to others. Where
-/// waiting threads have the cores to themselves, spinning is the fastest; where
-/// another thread wants the core, perhaps the one that is waited for, it only
-/// loses time. Each thread finds out for itself: spinning in vain halves their
-/// number, success doubles them.
-static constexpr unsigned mostSpins = 1024, leastSpins = 32;
 /// More are a mistake, and each takes megabytes of address space.
 static constexpr unsigned maxThreads = 1024;
-static thread_local unsigned spinTurns = mostSpins;
 
-/// Waits until `word` is no longer `old`.
-static void spinWhile(const std::atomic<uint32_t> &word, uint32_t old,
-                      bool spin) {
-  for (unsigned i = spin ? spinTurns : 0; i; --i) {
-    if (word.load(std::memory_order_acquire) != old) {
-      spinTurns = std::min(spinTurns * 2, mostSpins);
-      return;
-    }
-    relax();
-  }
-  spinTurns = std::max(spinTurns / 2, leastSpins);
-  while (word.load(std::memory_order_acquire) == old)
-    sched_yield();
-}
+/// Iterations of spinning before a thread looks whether others want its core.
+/// Each thread finds out for itself how many are worth it: spinning in vain
+/// halves their number, success doubles them.
+static constexpr unsigned mostSpins = 1024, leastSpins = 32;
+static thread_local unsigned spinTurns = mostSpins;
+/// After that it yields, which is nearly as fast while nobody else wants the
+/// core, or sleeps until it is woken. A yield that takes longer than this gave
+/// the core to another program; it can cost a time slice of milliseconds, and
+/// a step has hundreds of barriers. Whoever waits for longer than
+/// `longestYielding` loses little by being woken.
+static constexpr double longYield = 50e-6, longestYielding = 1e-3;
+/// Waits without a yield after one that was long.
+static constexpr unsigned waitsWithoutYield = 256;
+static thread_local unsigned sleepsLeft = 0;
 
 static void futexWait(std::atomic<uint32_t> &word, uint32_t old) {
   syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAIT_PRIVATE,
@@ -82,6 +66,57 @@ static void futexWait(std::atomic<uint32_t> &word, uint32_t old) {
 static void futexWakeAll(std::atomic<uint32_t> &word) {
   syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAKE_PRIVATE,
           INT_MAX, nullptr, nullptr, 0);
+}
+
+namespace {
+/// A word that threads wait for. Whoever changes it wakes those that sleep.
+struct Signal {
+  std::atomic<uint32_t> word{0};
+  std::atomic<uint32_t> sleepers{0};
+
+  uint32_t get() const { return word.load(std::memory_order_acquire); }
+  void raise() {
+    word.fetch_add(1); // before the sleepers are looked at
+    if (sleepers.load())
+      futexWakeAll(word);
+  }
+  void sleepWhile(uint32_t old) {
+    sleepers.fetch_add(1);
+    while (word.load() == old)
+      futexWait(word, old);
+    sleepers.fetch_sub(1);
+  }
+  void waitWhile(uint32_t old, bool spin);
+};
+} // namespace
+
+/// Waits until the word is no longer `old`. `spin`: there is a core for every
+/// thread of the team.
+void Signal::waitWhile(uint32_t old, bool spin) {
+  for (unsigned i = spin ? spinTurns : 0; i; --i) {
+    if (get() != old) {
+      spinTurns = std::min(spinTurns * 2, mostSpins);
+      return;
+    }
+    relax();
+  }
+  spinTurns = std::max(spinTurns / 2, leastSpins);
+  if (sleepsLeft) {
+    --sleepsLeft;
+  } else if (spin) {
+    for (double start = monotonicTime(), before = start;;) {
+      if (get() != old)
+        return;
+      sched_yield();
+      double now = monotonicTime();
+      if (now - before > longYield)
+        sleepsLeft = waitsWithoutYield;
+      if (sleepsLeft || now - start > longestYielding)
+        break;
+      before = now;
+    }
+  }
+  sleepWhile(old);
 }
 
 //===----------------------------------------------------------------------===//
@@ -133,11 +168,11 @@ struct ThreadTeam::State {
   uint64_t highWater = 0; // written by thread 0 only
 
   // One word per line: spinning on one must not slow the others.
-  alignas(64) std::atomic<uint32_t> epoch{0};   // a new value is a new task
+  alignas(64) Signal epoch;                     // a new value is a new task
   alignas(64) std::atomic<uint32_t> working{0}; // workers not yet done
-  alignas(64) std::atomic<uint32_t> sleepers{0};
+  alignas(64) Signal allDone;                   // a new value: none is working
   alignas(64) std::atomic<uint32_t> arrived{0}; // at the barrier
-  alignas(64) std::atomic<uint32_t> phase{0};   // of the barrier
+  alignas(64) Signal phase;                     // of the barrier
 
   /// How many of a thread's own iterations were claimed, by anybody, and since
   /// which barrier that counts: count + phase * 2^32.
@@ -149,7 +184,7 @@ struct ThreadTeam::State {
 
   // Orders for workers that wait in a pause: a new value is either a task to
   // run meanwhile, or the pause is over.
-  alignas(64) std::atomic<uint32_t> orders{0};
+  alignas(64) Signal orders;
   bool resumes = false;
   Task pause = nullptr; // null: barriers are not asked
   void *pauseContext = nullptr;
@@ -167,6 +202,7 @@ struct ThreadTeam::State {
   void workerLoop(unsigned index);
   void execute(unsigned index, uint64_t top, bool isPaused);
   void start(Task newTask, void *newContext);
+  void leave();
   uint64_t finish();
   void pauseHere();
 };
@@ -191,13 +227,7 @@ thread_local int64_t ownClaimed = 0;
 void ThreadTeam::State::execute(unsigned index, uint64_t top, bool isPaused) {
   jmp_buf home;
   ThreadContext outer = current;
-  current = {this,
-             index,
-             top,
-             &home,
-             phase.load(std::memory_order_relaxed),
-             orders.load(std::memory_order_relaxed),
-             isPaused};
+  current = {this, index, top, &home, phase.get(), orders.get(), isPaused};
   // A frame over the limit jumps back here; compiled code owns nothing that
   // would have to be destroyed on the way.
   if (setjmp(home) == 0)
@@ -242,24 +272,20 @@ void ThreadTeam::State::workerLoop(unsigned index) {
   unsigned patience = 2 * mostSpins; // as in spinWhile
   for (;;) {
     unsigned left = spin ? patience : 0;
-    for (; left && epoch.load(std::memory_order_acquire) == seen; --left)
+    for (; left && epoch.get() == seen; --left)
       relax();
     patience = left ? std::min(patience * 2, 2 * mostSpins)
                     : std::max(patience / 2, leastSpins);
     bool sleeps = left == 0;
-    while (epoch.load(std::memory_order_acquire) == seen) {
-      sleepers.fetch_add(1);
-      if (epoch.load() == seen)
-        futexWait(epoch, seen);
-      sleepers.fetch_sub(1);
-    }
-    seen = epoch.load(std::memory_order_acquire);
+    if (epoch.get() == seen)
+      epoch.sleepWhile(seen);
+    seen = epoch.get();
     if (!task)
       return;
     if (sleeps)
       leaveCallersCore();
     execute(index, 0, pause != nullptr);
-    working.fetch_sub(1, std::memory_order_release);
+    leave();
   }
 }
 
@@ -334,8 +360,7 @@ ThreadTeam::~ThreadTeam() {
     return;
   if (state->process == getpid()) {
     state->task = nullptr;
-    state->epoch.fetch_add(1);
-    futexWakeAll(state->epoch);
+    state->epoch.raise();
     for (pthread_t worker : state->workers)
       pthread_join(worker, nullptr);
   }
@@ -350,13 +375,21 @@ void ThreadTeam::State::start(Task newTask, void *newContext) {
   working.store(size - 1);
 }
 
+/// A worker has done its part of the task.
+void ThreadTeam::State::leave() {
+  if (working.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    allDone.raise();
+}
+
 /// Waits for the workers; gives the bytes of a frame that was over the limit.
 uint64_t ThreadTeam::State::finish() {
-  while (uint32_t left = working.load(std::memory_order_acquire))
-    spinWhile(working, left, spin);
+  for (uint32_t seen = allDone.get();
+       working.load(std::memory_order_acquire) != 0; seen = allDone.get())
+    if (working.load() != 0)
+      allDone.waitWhile(seen, spin);
   // Whoever left early may have left barriers half full and loops half done.
   arrived.store(0);
-  phase.fetch_add(1);
+  phase.raise();
   return wanted.load();
 }
 
@@ -367,16 +400,16 @@ void ThreadTeam::State::pauseHere() {
   if (current.index == 0) {
     pause(pauseContext);
     resumes = true;
-    orders.fetch_add(1, std::memory_order_release);
+    orders.raise();
   }
   while (current.index != 0) {
-    spinWhile(orders, current.orders++, spin);
+    orders.waitWhile(current.orders++, spin);
     if (resumes)
       break;
     execute(current.index, current.top, /*isPaused=*/false);
-    working.fetch_sub(1, std::memory_order_release);
+    leave();
   }
-  current.phase = phase.load(std::memory_order_relaxed);
+  current.phase = phase.get();
 }
 
 bool ThreadTeam::run(Task task, void *context, Error &error) {
@@ -392,7 +425,7 @@ bool ThreadTeam::run(Task task, void *context, Error &error) {
     void *outerContext = team.context;
     team.start(task, context);
     team.resumes = false;
-    team.orders.fetch_add(1, std::memory_order_release);
+    team.orders.raise();
     team.execute(0, current.top, /*isPaused=*/false);
     wanted = team.finish();
     team.start(outer, outerContext); // at which all still are
@@ -401,9 +434,7 @@ bool ThreadTeam::run(Task task, void *context, Error &error) {
     team.start(task, context);
     if (team.size > 1) {
       team.callersCore = sched_getcpu();
-      team.epoch.fetch_add(1);
-      if (team.sleepers.load())
-        futexWakeAll(team.epoch);
+      team.epoch.raise();
     }
     team.execute(0, 0, team.pause != nullptr);
     wanted = team.finish();
@@ -442,9 +473,9 @@ void attune_rt_barrier(void) {
   uint32_t phase = current.phase++;
   if (team->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == team->size) {
     team->arrived.store(0, std::memory_order_relaxed);
-    team->phase.store(phase + 1, std::memory_order_release);
+    team->phase.raise();
   } else {
-    spinWhile(team->phase, phase, team->spin);
+    team->phase.waitWhile(phase, team->spin);
   }
   if (current.isPaused)
     team->pauseHere();

@@ -65,7 +65,7 @@ struct Estimate {
     double elements = tiles * keys * channels;
     double fromMemory = double(budget.lineCycles) / double(kLineBytes);
     double reading = elements * double(sizes.elementBytes) * fromMemory;
-    bool packs = queries * double(sizes.group) > kFewRows;
+    bool packs = queries * double(sizes.group) > kQueriesInPlace;
     if (packs)
       reading = elements * 4 * (3 / kCacheRate);
     double sums = rows * double(sizes.valueWidth) * 4;

@@ -95,8 +95,10 @@ std::string Checkpoint::findIn(const std::string &folder) {
   return isOneSet ? *std::min_element(shards.begin(), shards.end()) : "";
 }
 
-CheckpointTensor partOfStack(const CheckpointTensor &stack, size_t place,
-                             int64_t number) {
+/// Tensor `number` of those that `stack` has one behind the other, along its
+/// first dimension; the number and a dot stand at `place` of its name.
+static CheckpointTensor partOfStack(const CheckpointTensor &stack, size_t place,
+                                    int64_t number) {
   CheckpointTensor part = stack;
   part.name.insert(place, std::to_string(number) + ".");
   part.shape.erase(part.shape.begin());
@@ -178,8 +180,8 @@ std::optional<Checkpoint> Checkpoint::open(const std::string &path,
     }
     checkpoint.files.push_back(std::move(file));
   }
-  checkpoint.splitExperts();
-  if (!checkpoint.unpackQuantized(diags) || !checkpoint.joinWeightNorms(diags))
+  if (!checkpoint.splitExperts(diags) || !checkpoint.unpackQuantized(diags) ||
+      !checkpoint.joinWeightNorms(diags))
     return std::nullopt;
   return checkpoint;
 }
@@ -282,10 +284,15 @@ bool Checkpoint::unpackQuantized(DiagnosticEngine &diags) {
   return true;
 }
 
+/// Where a name that is made for a stack of a GGUF file has its expert.
+static constexpr std::string_view kExpert = "{e}.";
+
 /// Where the number of an expert belongs in the name of a stack; npos: the
 /// tensor is none.
 static size_t placeOfExpert(const CheckpointTensor &tensor) {
-  size_t at = std::string::npos;
+  size_t at = tensor.name.find(kExpert);
+  if (at != std::string::npos)
+    return tensor.shape.size() == 3 ? at : std::string::npos;
   // The last two are Granite's.
   for (std::string_view owner : {".experts.", ".block_sparse_moe.input_linear.",
                                  ".block_sparse_moe.output_linear."})
@@ -302,18 +309,35 @@ static size_t placeOfExpert(const CheckpointTensor &tensor) {
              : at;
 }
 
-void Checkpoint::splitExperts() {
-  if (gguf) // has done it
-    return;
+bool Checkpoint::splitExperts(DiagnosticEngine &diags) {
+  // A stack of few bytes may name any number of experts.
+  constexpr int64_t mostParts = 1 << 20;
+  int64_t parts = 0;
   std::vector<const CheckpointTensor *> stacks;
-  for (const auto &[name, tensor] : byName)
-    if (placeOfExpert(*tensor) != std::string::npos)
-      stacks.push_back(tensor);
-  for (const CheckpointTensor *stack : stacks) {
-    byName.erase(stack->name);
-    for (int64_t e = 0; e < stack->shape[0]; ++e)
-      add(partOfStack(*stack, placeOfExpert(*stack), e));
+  for (const auto &[name, tensor] : byName) {
+    if (placeOfExpert(*tensor) == std::string::npos)
+      continue;
+    stacks.push_back(tensor);
+    if (tensor->shape[0] > mostParts - parts) {
+      diags.error({}, filePath + ": tensor '" + name + "' stacks " +
+                          std::to_string(tensor->shape[0]) +
+                          " experts; expected at most " +
+                          std::to_string(mostParts) +
+                          " matrices in all stacks of a checkpoint");
+      return false;
+    }
+    parts += tensor->shape[0];
   }
+  for (const CheckpointTensor *named : stacks) {
+    byName.erase(named->name);
+    CheckpointTensor stack = *named;
+    size_t place = placeOfExpert(stack);
+    if (stack.name.compare(place, kExpert.size(), kExpert) == 0)
+      stack.name.erase(place, kExpert.size());
+    for (int64_t e = 0; e < stack.shape[0]; ++e)
+      add(partOfStack(stack, place, e));
+  }
+  return true;
 }
 
 void Checkpoint::add(CheckpointTensor tensor) {

@@ -2,8 +2,8 @@
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Small ModernBERT and EmbeddingGemma folders with random weights, whose layers with
-a window see as far to either side, run by the compiler and compared with their
-formulas in f64.
+a window see as far to either side, and a Qwen2 without a causal mask, run by the
+compiler and compared with their formulas in f64.
 
   windowed_encoders.py ATTUNE WORK [FLAG]...
 """
@@ -14,8 +14,8 @@ import random
 import sys
 
 from decoder_layers import (DIM, HEADS, INNER, VOCAB, WIDTH, Weights, dot, embed,
-                            gelu, gelu_tanh, layer_norm, linear, plus,
-                            rms_norm, split, tied, turn)
+                            gated, gelu, gelu_tanh, layer_norm, linear, plus,
+                            rms_norm, silu, split, tied, turn)
 from encoders import Runner, integers
 
 TOKENS = 9
@@ -124,6 +124,29 @@ def embedding_gemma(w, ids, mask):
     return {"last_hidden_state": norm("norm", x)}
 
 
+QWEN = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"],
+        "is_causal": False, "vocab_size": VOCAB, "hidden_size": WIDTH,
+        "intermediate_size": INNER, "num_attention_heads": HEADS,
+        "num_key_value_heads": 1, "num_hidden_layers": 2,
+        "max_position_embeddings": 64, "rope_theta": 1e6}
+
+
+def embedding_qwen(w, ids, mask):
+    """Its class has a head, but a decoder without a causal mask embeds texts."""
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(2):
+        at = f"model.layers.{i}."
+        y = rms_norm(w, at + "input_layernorm", x)
+        q, k, v = (split(linear(w, f"{at}self_attn.{n}_proj", y, heads * DIM,
+                                True), heads)
+                   for n, heads in (("q", HEADS), ("k", 1), ("v", 1)))
+        y = attend(turn(q, 1e6), turn(k, 1e6), v, mask, None, DIM ** -0.5)
+        x = plus(x, linear(w, at + "self_attn.o_proj", y, WIDTH))
+        y = rms_norm(w, at + "post_attention_layernorm", x)
+        x = plus(x, gated(w, at + "mlp.", y, silu))
+    return {"last_hidden_state": rms_norm(w, "model.norm", x)}
+
+
 CASES = {
     "masked_bert": ({**BERT, "architectures": ["ModernBertForMaskedLM"]},
                     masked_bert),
@@ -132,6 +155,7 @@ CASES = {
          "classifier_pooling": "mean", "id2label": {
              "0": "a", "1": "b", "2": "c"}}, classifying_bert),
     "embedding_gemma": (GEMMA, embedding_gemma),
+    "embedding_qwen": (QWEN, embedding_qwen),
 }
 
 

@@ -72,10 +72,7 @@ int main(int argc, char **argv) {
   if (!source)
     return fail(problem, 1);
   if (auto found = findIRProblem(source->getBuffer(), registry)) {
-    llvm::errs() << source->getBufferIdentifier();
-    if (found->line)
-      llvm::errs() << ':' << found->line << ':' << found->column;
-    llvm::errs() << ": error: " << found->message << '\n';
+    llvm::errs() << found->in(source->getBufferIdentifier()) << '\n';
     return 1;
   }
   auto target = mlir::openOutputFile(output, &problem);

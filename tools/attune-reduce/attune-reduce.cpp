@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneDialect.h"
+#include "attune/Import/IRGuard.h"
 #include "attune/InitAll.h"
 #include "attune/Support/BugReport.h"
 
@@ -21,6 +22,7 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
@@ -198,8 +200,16 @@ int main(int argc, char **argv) {
   registerAllExtensions(registry);
   attune::registerAllDialects(registry);
   MLIRContext context(registry);
+  std::string problem;
+  auto file = openInputFile(input, &problem);
+  if (!file)
+    return fail(problem);
+  if (auto bad = attune::findIRProblem(file->getBuffer(), registry))
+    return fail(bad->in(input));
+  llvm::SourceMgr source;
+  source.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   OwningOpRef<ModuleOp> module =
-      parseSourceFile<ModuleOp>(input, ParserConfig(&context));
+      parseSourceFile<ModuleOp>(source, ParserConfig(&context));
   if (!module)
     return fail("'" + input + "' cannot be read");
   int code = reducer.validate(*module);
@@ -218,7 +228,6 @@ int main(int argc, char **argv) {
       changed |= reducer.tryAll(module, step);
   }
 
-  std::string problem;
   auto target = openOutputFile(output, &problem);
   if (!target)
     return fail(problem);

@@ -20,6 +20,9 @@ namespace attune {
 struct IRProblem {
   unsigned line = 0, column = 0; ///< from 1; 0 for bytecode, which has none
   std::string message;
+
+  /// "FILE:LINE:COLUMN: error: MESSAGE"
+  std::string in(llvm::StringRef file) const;
 };
 
 /// Looks at IR of unknown origin. Text that is nested too deep would overflow

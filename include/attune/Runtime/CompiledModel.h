@@ -310,7 +310,6 @@ public:
   /// Encoder-decoders: reads what is to be decoded, before the first step, and
   /// starts over. Inputs that the model does not have are passed over.
   bool encode(const std::vector<InputTensor> &inputs, Error &error);
-  bool hasEncoder() const { return encoder != nullptr; }
 
   /// Models that see: the text's image tokens, those of the past and those to
   /// come, stand for these pictures, in their order. Each is encoded unless it

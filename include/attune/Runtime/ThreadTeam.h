@@ -32,7 +32,8 @@
 
 namespace attune::runtime {
 
-/// Processors this process may run on.
+/// Processors this process may run on, or fewer if control groups limit its
+/// time (containers).
 unsigned availableCores();
 /// Bytes of this machine.
 uint64_t physicalMemory();

@@ -18,7 +18,8 @@
  * says why. An instance and its sessions serve one caller at a time, but for
  * sets of sequences; several instances of a model share its mapped weights.
  * They belong to the process that opened them: in a child of fork, calls fail
- * with ATTUNE_BAD_CALL. */
+ * with ATTUNE_BAD_CALL. So do calls on null, as after an attune_open() that
+ * failed; what gives a number gives 0 or -1 then. */
 
 #ifndef ATTUNE_RUNTIME_ATTUNE_H
 #define ATTUNE_RUNTIME_ATTUNE_H

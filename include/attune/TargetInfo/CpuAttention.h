@@ -28,7 +28,7 @@
 namespace attune {
 
 /// Up to this many query rows read keys in place; more amortise packing.
-constexpr int64_t kFewRows = 16;
+constexpr int64_t kQueriesInPlace = 16;
 /// Fewer keys at a time are not worth the rescaling of sums, which costs as
 /// much as half a key.
 constexpr int64_t kFewKeys = 64;

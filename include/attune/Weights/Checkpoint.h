@@ -84,7 +84,7 @@ private:
   void add(CheckpointTensor tensor);
   /// Puts the matrices and vectors of stacked experts in their place:
   /// "experts.{e}.NAME" of each for "experts.NAME" of all.
-  void splitExperts();
+  bool splitExperts(DiagnosticEngine &diags);
   /// Puts each weight that is kept as lengths and directions in their place.
   bool joinWeightNorms(DiagnosticEngine &diags);
   /// Puts the tensors that quantized ones stand for in their place.

@@ -25,11 +25,6 @@ struct CheckpointTensor : runtime::TensorInfo {
   const TensorEncoding *encoding = nullptr;
 };
 
-/// Tensor `number` of those that `stack` has one behind the other, along its
-/// first dimension; the number and a dot stand at `place` of its name.
-CheckpointTensor partOfStack(const CheckpointTensor &stack, size_t place,
-                             int64_t number);
-
 /// How values are kept: blocks of GGUF, packed integers with scales beside
 /// them, ... Decoding is a function of the tensor alone, so that several
 /// threads may decode parts of one tensor, each a little at a time.

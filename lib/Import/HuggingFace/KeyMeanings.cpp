@@ -89,6 +89,8 @@ const std::vector<KeyMeaning> &keyMeanings() {
       {"image_size", KeyType::Size, "pixels on each side"},
       {"inner_group_num", KeyType::Size, "layers in a shared group"},
       {"intermediate_size", KeyType::Size, "width of the feed-forward layers"},
+      {"is_causal", KeyType::Flag,
+       "tokens see earlier ones alone; false: all (it embeds texts)"},
       {"is_gated_act", KeyType::Flag, "the nonlinearity has a gate"},
       {"adapter_rank", KeyType::Size,
        "rank of what each call of a shared transformer adds to its weights"},

@@ -165,7 +165,8 @@ bool changesNothing(std::string_view key, const Value &value, double length) {
   case Value::Kind::Null:
     return true;
   case Value::Kind::Boolean:
-    return !value.boolean;
+    // Whoever says nothing of it is causal.
+    return value.boolean == contains(words, {"causal"});
   case Value::Kind::Integer:
   case Value::Kind::Real:
     if (value.real == 0)

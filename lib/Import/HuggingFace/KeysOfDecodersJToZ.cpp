@@ -90,7 +90,8 @@ std::vector<ClassKeys> keysOfDecodersJToZ() {
        "attention_dropout"},
       {"llama",
        "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
-       "num_attention_heads=32 num_key_value_heads=32 vocab_size=32000 "
+       "is_causal=true num_attention_heads=32 num_key_value_heads=32 "
+       "vocab_size=32000 "
        "max_position_embeddings=2048 rms_norm_eps=1e-06 "
        "tie_word_embeddings=false hidden_act=silu head_dim=128 "
        "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
@@ -134,7 +135,8 @@ std::vector<ClassKeys> keysOfDecodersJToZ() {
        "use_falcon_mambapy use_mambapy"},
       {"mimo",
        "hidden_size=4096 intermediate_size=22016 num_hidden_layers=32 "
-       "num_attention_heads=32 num_key_value_heads=32 vocab_size=151936 "
+       "is_causal=true num_attention_heads=32 num_key_value_heads=32 "
+       "vocab_size=151936 "
        "max_position_embeddings=32768 rms_norm_eps=1e-06 "
        "tie_word_embeddings=false hidden_act=silu head_dim=128 "
        "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
@@ -296,7 +298,8 @@ std::vector<ClassKeys> keysOfDecodersJToZ() {
        "lm_head_bias mlp_bias resid_pdrop"},
       {"qwen2",
        "hidden_size=4096 intermediate_size=22016 num_hidden_layers=32 "
-       "num_attention_heads=32 num_key_value_heads=32 vocab_size=151936 "
+       "is_causal=true num_attention_heads=32 num_key_value_heads=32 "
+       "vocab_size=151936 "
        "max_position_embeddings=32768 rms_norm_eps=1e-06 "
        "tie_word_embeddings=false hidden_act=silu head_dim=128 "
        "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
@@ -318,7 +321,8 @@ std::vector<ClassKeys> keysOfDecodersJToZ() {
        "router_jitter_noise seq_aux sliding_window"},
       {"qwen3",
        "hidden_size=4096 intermediate_size=22016 num_hidden_layers=32 "
-       "num_attention_heads=32 num_key_value_heads=32 vocab_size=151936 "
+       "is_causal=true num_attention_heads=32 num_key_value_heads=32 "
+       "vocab_size=151936 "
        "max_position_embeddings=32768 rms_norm_eps=1e-06 "
        "tie_word_embeddings=false hidden_act=silu head_dim=128 "
        "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "

@@ -7,6 +7,7 @@
 
 #include "Desk.h"
 
+#include "../Clock.h"
 #include "Completion.h"
 #include "EmbeddingTask.h"
 
@@ -94,6 +95,11 @@ void Desk::handle(const ExchangePtr &exchange) {
   limits.maxValues = size_t(1) << 20;
   if (exchange->isGone.load()) {
     reply(exchange, "");
+    return;
+  }
+  if (monotonicTime() > exchange->deadline) {
+    postError(outbox, exchange, 503,
+              "the request took longer than the server allows", "", "timeout");
     return;
   }
   if (!parseJson(exchange->request.body, body, problem, limits)) {

@@ -8,6 +8,8 @@
 #include "Server.h"
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -27,14 +29,18 @@ static bool readKeys(const std::string &path, std::vector<std::string> &keys,
   FILE *file = std::fopen(path.c_str(), "rb");
   if (!file)
     return error.badInput(path + ": " + std::strerror(errno));
-  char line[4096];
-  size_t before = keys.size();
-  while (std::fgets(line, sizeof(line), file)) {
+  char *line = nullptr;
+  size_t room = 0, before = keys.size();
+  while (getline(&line, &room, file) >= 0) {
     std::string key(line, std::strcspn(line, "\r\n"));
     if (!key.empty())
       keys.push_back(std::move(key));
   }
+  std::free(line);
+  bool failed = std::ferror(file);
   std::fclose(file);
+  if (failed)
+    return error.badInput(path + ": cannot be read");
   return keys.size() > before || error.badInput(path + ": holds no key");
 }
 

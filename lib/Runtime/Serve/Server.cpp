@@ -44,11 +44,10 @@ Server::Server(const ServeOptions &options, const ServedModel &model,
 
 Server::~Server() {
   connections.clear();
-  for (event *each : {wake, tick, signals[0], signals[1]})
+  for (event *each : {wake, tick, retry, signals[0], signals[1]})
     if (each)
       event_free(each);
-  if (listener)
-    evconnlistener_free(listener);
+  stopAccepting();
   if (base)
     event_base_free(base);
 }
@@ -73,29 +72,83 @@ static std::string formatAddress(const sockaddr_storage &place,
   return std::string(text) + ":" + std::to_string(ntohs(v4.sin_port));
 }
 
-bool Server::bind(const addrinfo &place, Error &error) {
-  listener = evconnlistener_new_bind(
+/// Listens on an address; null, with errno, if it cannot. A port of 0 is that
+/// of the address.
+evconnlistener *Server::bindOne(const addrinfo &place, uint16_t port) {
+  sockaddr_storage at = {};
+  std::memcpy(&at, place.ai_addr, place.ai_addrlen);
+  if (port && at.ss_family == AF_INET6)
+    reinterpret_cast<sockaddr_in6 &>(at).sin6_port = htons(port);
+  else if (port)
+    reinterpret_cast<sockaddr_in &>(at).sin_port = htons(port);
+  evconnlistener *listener = evconnlistener_new_bind(
       base,
       [](evconnlistener *, evutil_socket_t socket, sockaddr *, int,
          void *self) { static_cast<Server *>(self)->accept(socket); },
       this, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE,
-      /*backlog=*/128, place.ai_addr, static_cast<int>(place.ai_addrlen));
+      /*backlog=*/128, reinterpret_cast<sockaddr *>(&at),
+      static_cast<int>(place.ai_addrlen));
   if (!listener)
-    return error.badInput("cannot listen on " + options.host + " port " +
-                          std::to_string(options.port) + ": " +
-                          std::strerror(errno));
+    return nullptr;
   // Without descriptors a connection stays in the kernel's queue for a while.
-  evconnlistener_set_error_cb(listener, [](evconnlistener *listener, void *) {
-    evconnlistener_disable(listener);
+  evconnlistener_set_error_cb(listener, [](evconnlistener *, void *self) {
+    auto &server = *static_cast<Server *>(self);
+    server.pauseAccepting();
+    timeval second = {1, 0};
+    event_add(server.retry, &second);
   });
-  sockaddr_storage bound = {};
-  socklen_t length = sizeof(bound);
-  if (getsockname(evconnlistener_get_fd(listener),
-                  reinterpret_cast<sockaddr *>(&bound), &length) != 0)
-    return error.badInput(std::string("cannot listen: ") +
-                          std::strerror(errno));
-  address = "http://" + formatAddress(bound, isLoopback);
+  return listener;
+}
+
+/// Listens on all addresses of a name, as localhost has two. Those behind the
+/// first have its port, and may be of a family that this machine lacks.
+bool Server::bind(const addrinfo &places, Error &error) {
+  uint16_t port = 0;
+  for (const addrinfo *place = &places; place; place = place->ai_next) {
+    evconnlistener *listener = bindOne(*place, port);
+    if (!listener && listeners.empty() && !place->ai_next)
+      return error.badInput("cannot listen on " + options.host + " port " +
+                            std::to_string(options.port) + ": " +
+                            std::strerror(errno));
+    if (!listener)
+      continue;
+    listeners.push_back(listener);
+    sockaddr_storage bound = {};
+    socklen_t length = sizeof(bound);
+    if (getsockname(evconnlistener_get_fd(listener),
+                    reinterpret_cast<sockaddr *>(&bound), &length) != 0)
+      return error.badInput(std::string("cannot listen: ") +
+                            std::strerror(errno));
+    bool isLocal = false;
+    std::string text = formatAddress(bound, isLocal);
+    isLoopback = isLocal && (port == 0 || isLoopback);
+    if (port)
+      continue;
+    address = "http://" + text;
+    port = ntohs(bound.ss_family == AF_INET6
+                     ? reinterpret_cast<sockaddr_in6 &>(bound).sin6_port
+                     : reinterpret_cast<sockaddr_in &>(bound).sin_port);
+  }
   return true;
+}
+
+void Server::pauseAccepting() {
+  for (evconnlistener *listener : listeners)
+    evconnlistener_disable(listener);
+}
+
+/// Unless as many are connected as may be.
+void Server::goOnAccepting() {
+  if (connections.size() >= static_cast<size_t>(options.connections))
+    return;
+  for (evconnlistener *listener : listeners)
+    evconnlistener_enable(listener);
+}
+
+void Server::stopAccepting() {
+  for (evconnlistener *listener : listeners)
+    evconnlistener_free(listener);
+  listeners.clear();
 }
 
 bool Server::listen(Error &error) {
@@ -128,6 +181,14 @@ bool Server::listen(Error &error) {
           static_cast<Server *>(self)->drain();
         },
         this);
+  retry = evtimer_new(
+      base,
+      [](evutil_socket_t, short, void *self) {
+        static_cast<Server *>(self)->goOnAccepting();
+      },
+      this);
+  if (!retry)
+    return error.set(ExitResourceLimit, "cannot wait for events");
   for (event *each : {wake, signals[0], signals[1]})
     if (!each || event_add(each, nullptr) != 0)
       return error.set(ExitResourceLimit, "cannot wait for events");
@@ -170,7 +231,7 @@ void Server::accept(int socket) {
   if (oldest && oldest != connections.back().get())
     remove(*oldest);
   else
-    evconnlistener_disable(listener);
+    pauseAccepting();
 }
 
 void Server::remove(Connection &connection) {
@@ -179,8 +240,7 @@ void Server::remove(Connection &connection) {
                    [&](const auto &each) { return each.get() == &connection; });
   if (place != connections.end())
     connections.erase(place);
-  if (listener)
-    evconnlistener_enable(listener);
+  goOnAccepting();
   stopIfDone();
 }
 
@@ -192,8 +252,7 @@ void Server::drain() {
     return;
   }
   draining = true;
-  evconnlistener_free(listener);
-  listener = nullptr;
+  stopAccepting();
   load.clear();
   log.note("stopping: " + std::to_string(numOpen) +
            " requests are being answered");

@@ -57,7 +57,11 @@ public:
   const std::string &originHeaders() const { return origin; }
 
 private:
-  bool bind(const addrinfo &place, Error &error);
+  bool bind(const addrinfo &places, Error &error);
+  evconnlistener *bindOne(const addrinfo &place, uint16_t port);
+  void pauseAccepting();
+  void goOnAccepting();
+  void stopAccepting();
   bool isAllowed(const HttpRequest &request) const;
   bool hasGoodHost(const HttpRequest &request) const;
   void answer(Connection &connection, const HttpRequest &request, int status,
@@ -90,8 +94,8 @@ private:
   std::string address, origin;
   bool isLoopback = false;
   event_base *base = nullptr;
-  evconnlistener *listener = nullptr;
-  event *wake = nullptr, *tick = nullptr, *signals[2] = {};
+  std::vector<evconnlistener *> listeners; ///< one for each address
+  event *wake = nullptr, *tick = nullptr, *retry = nullptr, *signals[2] = {};
   std::vector<std::unique_ptr<Connection>> connections;
   std::vector<ReplyPart> parts;
   int64_t numOpen = 0; ///< exchanges that are not answered yet

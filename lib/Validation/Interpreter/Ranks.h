@@ -50,7 +50,6 @@ public:
                                              mlir::Operation *op, Datum own);
   /// Ranks that share weights, which are neighbours.
   int64_t getParts() const { return parts; }
-  int64_t getSharers() const { return size() / parts; }
   int64_t numberOf(const Machine &machine) const {
     return machine.sharer * parts + machine.rank;
   }

@@ -130,16 +130,8 @@ std::deque<CheckpointTensor> renameTensors(const File &file) {
   for (const CheckpointTensor &info : file.tensors()) {
     if (info.name.rfind("rope_f", 0) == 0) // rope_freqs, rope_factors_long
       continue;
-    CheckpointTensor tensor = info;
+    CheckpointTensor &tensor = result.emplace_back(info);
     tensor.name = rename(family, info.name);
-    size_t place = tensor.name.find("{e}");
-    if (place == std::string::npos || tensor.shape.size() != 3) {
-      result.push_back(std::move(tensor));
-      continue;
-    }
-    tensor.name.erase(place, 4); // "{e}."
-    for (int64_t e = 0; e < info.shape[0]; ++e)
-      result.push_back(partOfStack(tensor, place, e));
   }
   return result;
 }

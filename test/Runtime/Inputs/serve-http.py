@@ -9,6 +9,8 @@ SLOW takes 20 ms, EMBEDDING gives hidden states, and PARROT repeats what is said
 import base64
 import http.client
 import json
+import os
+import resource
 import socket
 import struct
 import sys
@@ -122,12 +124,14 @@ def refused_requests():
 
 
 def keys_and_origins():
+    long = "k" * 5000
     with open("keys", "w") as keys:
-        keys.write("second\n")
+        keys.write(f"second\n{long}\n")
     with serving.Server(fast, "--api-key=first", "--api-key-file=keys",
                         "--allow-origin=https://page.example") as server:
         for key, status in [(None, 401), ("", 401), ("firs", 401),
-                            ("first2", 401), ("first", 200), ("second", 200)]:
+                            ("first2", 401), ("first", 200), ("second", 200),
+                            (long, 200), ("k" * 4095, 401), ("k" * 905, 401)]:
             headers = {} if key is None else {"Authorization": f"Bearer {key}"}
             got, all_headers, _ = server.request("GET", "/v1/models",
                                                  **headers)
@@ -188,6 +192,41 @@ def connections():
         assert "ends before it is whole" in refused(reply, 400), reply
         head = server.raw(b"HEAD /health HTTP/1.0\r\n\r\n")
         assert head.endswith("\r\n\r\n"), head
+
+
+def addresses():
+    """A name's addresses are all listened on: localhost has two."""
+    with serving.Server(fast, "--host=localhost") as server:
+        server.host = "127.0.0.1"
+        assert server.request("GET", "/health")[0] == 200
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+            both = len(socket.getaddrinfo("localhost", 0,
+                                          type=socket.SOCK_STREAM)) > 1
+        except OSError:
+            both = False
+        if both:
+            server.host = "::1"
+            assert server.request("GET", "/health")[0] == 200
+
+
+def descriptors():
+    """Without descriptors clients wait, and are served when there are some."""
+    with serving.Server(fast) as server:
+        process = server.process.pid
+        limits = resource.prlimit(process, resource.RLIMIT_NOFILE)
+        used = len(os.listdir(f"/proc/{process}/fd"))
+        resource.prlimit(process, resource.RLIMIT_NOFILE, (used, limits[1]))
+        with socket.create_connection((server.host, server.port), 20) as client:
+            client.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+            client.settimeout(0.2)
+            try:
+                raise AssertionError(client.recv(1))
+            except TimeoutError:
+                pass
+            resource.prlimit(process, resource.RLIMIT_NOFILE, limits)
+            client.settimeout(20)
+            assert client.recv(9) == b"HTTP/1.1 ", "no answer"
 
 
 def slow_clients():
@@ -464,5 +503,5 @@ def forms():
 
 
 serving.run([malformed_requests, refused_requests, keys_and_origins,
-             connections, slow_clients, full_server, hang_up, time_limit,
+             connections, addresses, descriptors, slow_clients, full_server, hang_up, time_limit,
              stopping, json_log, embeddings, tools, forms])

@@ -197,6 +197,31 @@ TEST_F(CApi, HasNoTokenizerHere) {
   EXPECT_NE(std::strstr(attune_last_error(), "no tokenizer"), nullptr);
 }
 
+TEST(CApiOpen, CallsOnNullAreBadCalls) {
+  int64_t id = 0;
+  attune_tensor input = {"input_ids", ATTUNE_I64, 2, {1, 1}, &id};
+  attune_tensor_info info;
+  auto hear = [](void *, int64_t) { return 1; };
+  EXPECT_EQ(attune_run(nullptr, &input, 1, nullptr, 0), ATTUNE_BAD_CALL);
+  EXPECT_STREQ(attune_last_error(), "the instance is null");
+  EXPECT_EQ(attune_num_inputs(nullptr), 0u);
+  EXPECT_EQ(attune_num_outputs(nullptr), 0u);
+  EXPECT_EQ(attune_input_info(nullptr, 0, &info), ATTUNE_BAD_CALL);
+  EXPECT_EQ(attune_output_info(nullptr, 0, &info), ATTUNE_BAD_CALL);
+  EXPECT_EQ(attune_context(nullptr), 0);
+  EXPECT_EQ(attune_set_dim(nullptr, "seq", 1), ATTUNE_BAD_CALL);
+  EXPECT_EQ(attune_num_adapters(nullptr), 0u);
+  EXPECT_EQ(attune_choose_adapter(nullptr, nullptr), ATTUNE_BAD_CALL);
+  EXPECT_EQ(attune_session_open(nullptr, 1, 0), nullptr);
+  EXPECT_EQ(attune_load_draft(nullptr, nullptr), ATTUNE_BAD_CALL);
+  EXPECT_EQ(attune_generate(nullptr, &id, 1, nullptr, hear, nullptr),
+            ATTUNE_BAD_CALL);
+  EXPECT_EQ(attune_encode(nullptr, "a", 1, nullptr, 0), -1);
+  EXPECT_EQ(attune_decode(nullptr, &id, 1, nullptr, 0), -1);
+  EXPECT_EQ(attune_set_step(nullptr, nullptr, nullptr, 0), ATTUNE_BAD_CALL);
+  attune_close(nullptr);
+}
+
 TEST(CApiOpen, ExplainsItself) {
   EXPECT_EQ(attune_open(nullptr, nullptr), nullptr);
   attune_open_options options = {};

@@ -5,15 +5,23 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Runtime/ThreadTeam.h"
+#include "Cores.h"
+
 #include "attune/Runtime/Model.h"
+#include "attune/Runtime/ThreadTeam.h"
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 using namespace attune::runtime;
@@ -327,11 +335,95 @@ TEST_P(Team, CallersTakeTurns) {
     caller.join();
 }
 
+double threadTime() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
+}
+
+/// A thread that waits for long leaves its core to others. It spins and yields
+/// for a millisecond at most; a tenth of the wait is twice that.
+TEST(Teams, ThreadsSleepInLongWaits) {
+  auto team = makeTeam(2);
+  struct Shared {
+    double waited = 0, used = 0;
+  } shared;
+  Error error;
+  ASSERT_TRUE(team->run(
+      [](void *context) {
+        auto &shared = *static_cast<Shared *>(context);
+        for (int round = 0; round < 10; ++round) {
+          if (attune_rt_thread() == 1)
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          auto start = std::chrono::steady_clock::now();
+          double before = threadTime();
+          attune_rt_barrier();
+          if (attune_rt_thread() == 0) {
+            shared.used += threadTime() - before;
+            shared.waited += std::chrono::duration<double>(
+                                 std::chrono::steady_clock::now() - start)
+                                 .count();
+          }
+        }
+      },
+      &shared, error));
+  EXPECT_GT(shared.waited, 0.19);
+  EXPECT_LT(shared.used, shared.waited / 10);
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, Team, ::testing::Values(1u, 2u, 3u));
 
 TEST(ThreadTeam, DefaultIsEveryCore) {
   EXPECT_GE(availableCores(), 1u);
   EXPECT_EQ(makeTeam(0)->size(), availableCores());
+}
+
+/// Writes control groups as the kernel shows them and reads their limit.
+class Quota : public ::testing::Test {
+protected:
+  void SetUp() override { std::filesystem::create_directories(folder); }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+  void write(const std::string &file, const std::string &text) {
+    std::filesystem::path path = folder / file;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  unsigned cores(const std::string &groups) {
+    write("cgroup", groups);
+    return coresOfQuota((folder / "cgroup").c_str(), folder.c_str());
+  }
+  std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) /
+                                 ("quota-" + std::to_string(getpid()));
+};
+
+TEST_F(Quota, OfVersionTwo) {
+  EXPECT_EQ(cores("0::/\n"), 0u);
+  write("cpu.max", "max 100000\n");
+  EXPECT_EQ(cores("0::/\n"), 0u);
+  write("cpu.max", "200000 100000\n");
+  EXPECT_EQ(cores("0::/\n"), 2u);
+  // A group that is not seen from inside of the container.
+  EXPECT_EQ(cores("0::/system.slice/docker-1.scope\n"), 2u);
+  // The tightest limit on the way up; parts of a core count as one.
+  write("a/b/cpu.max", "150000 200000\n");
+  write("a/cpu.max", "max 100000\n");
+  EXPECT_EQ(cores("0::/a/b\n"), 1u);
+  EXPECT_EQ(cores("0::/a\n"), 2u);
+  write("a/b/cpu.max", "950000 100000\n");
+  EXPECT_EQ(cores("0::/a/b\n"), 2u);
+  write("cpu.max", "nonsense");
+  EXPECT_EQ(cores("0::/a/b\n"), 10u);
+}
+
+TEST_F(Quota, OfVersionOne) {
+  const char *groups = "5:memory:/x\n4:cpu,cpuacct:/x\n1:name=systemd:/x\n";
+  EXPECT_EQ(cores(groups), 0u);
+  write("cpu,cpuacct/x/cpu.cfs_quota_us", "-1\n");
+  write("cpu,cpuacct/x/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cores(groups), 0u);
+  write("cpu,cpuacct/x/cpu.cfs_quota_us", "250000\n");
+  EXPECT_EQ(cores(groups), 3u);
+  EXPECT_EQ(cores("5:cpuset:/x\n"), 0u);
 }
 
 TEST(ThreadTeam, KernelsRunWithoutATeam) {

@@ -77,7 +77,6 @@ public:
   spec::Linear &head(const std::string &name, int64_t vocab,
                      const std::string &tied);
 
-  const std::string &getPrefix() const { return prefix; }
   int64_t getWidth() const { return width; }
   spec::Stream take() { return std::move(stream); }
   /// As stream `name` of what `input` has.

@@ -66,7 +66,7 @@ void StepKernel::chooseFewRows(bool multiplyPairs) {
   sumsAtOnce = std::max(lanes / 2, kSquare);
   if (width % ((fewPairs ? 2 : 1) * sumsAtOnce) != 0)
     sumsAtOnce = kSquare;
-  int64_t most = std::min(kFewRows, group * maxQueries);
+  int64_t most = std::min(kQueriesInPlace, group * maxQueries);
   bool fours = sumsAtOnce > kSquare && (most % 4 == 0 || most > kSquare);
   rowsAtOnce = fours ? 4 : std::min<int64_t>(most, 2);
   // Two quads of rows if a token has more than one of them. (For f32 on CPUs

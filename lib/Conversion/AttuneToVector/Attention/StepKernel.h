@@ -59,7 +59,7 @@ public:
     valueWidth = widthOfRows(tensorType(op.getValue()));
     bool narrow = multipliesPairs(op, width);
     matrix = tile.matrix && narrow && onBuffers() &&
-             group * maxQueries > kFewRows &&
+             group * maxQueries > kQueriesInPlace &&
              attendsInMatrixTiles(width, valueWidth, lanes);
     if (matrix)
       rows = kMatrixBlock * kMatrixRows;
@@ -72,7 +72,7 @@ public:
       modifiers.scale = 1;
     alone = query.getDimSize(0) == 1 && key.getDimSize(1) == 1;
     // A group of more heads always has more rows.
-    if (group <= kFewRows)
+    if (group <= kQueriesInPlace)
       chooseFewRows(tile.pairs);
     if (op.getMask()) {
       auto mask = tensorType(op.getMask());

@@ -13,7 +13,9 @@ using namespace spec;
 
 std::optional<Model> importLlama(ImportContext &context) {
   Config &config = context.config;
-  std::optional<LlamaConfig> llama = readLlama(context, "llama", {});
+  LlamaDefaults defaults;
+  defaults.readsCausal = true;
+  std::optional<LlamaConfig> llama = readLlama(context, "llama", defaults);
   bool attentionBias = config.flag("attention_bias", false);
   bool ffnBias = config.flag("mlp_bias", false);
   // pretraining_tp splits matmuls into slices that add up to the same.

@@ -170,6 +170,12 @@ std::optional<LlamaConfig> readLlama(ImportContext &context, const char *name,
   attention.headDim = attention.valueDim = headDim;
   attention.scale = 1 / std::sqrt(double(headDim));
   attention.causal = Causal::BottomRight;
+  if (defaults.readsCausal && !config.flag("is_causal", true)) {
+    // It embeds texts (gte-Qwen2, llama-nemotron-embed), whatever head its
+    // class has.
+    attention.causal = Causal::None;
+    context.languageModel = false;
+  }
   attention.rope = rope->rope;
   attention.location = config.locate("num_attention_heads");
   FFN &ffn = body.ffn.emplace();

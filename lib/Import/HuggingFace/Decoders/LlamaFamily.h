@@ -25,6 +25,7 @@ struct LlamaDefaults {
   const char *activationKey = "hidden_act";
   const char *activation = "silu";
   bool tied = false;
+  bool readsCausal = false; ///< "is_causal"
   RopeDefaults rope;
 };
 

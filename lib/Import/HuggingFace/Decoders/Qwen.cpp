@@ -20,6 +20,10 @@ static void readQwenWindow(Config &config, LlamaConfig &llama,
   int64_t full = config.count("max_window_layers", 28);
   if (!slides)
     window = std::nullopt;
+  if (window && llama.block.attention->causal == Causal::None)
+    config.error("use_sliding_window",
+                 "a window that sees tokens behind it, too (\"is_causal\": "
+                 "false), is not supported");
   std::vector<std::string> types;
   for (int64_t i = 0; i < llama.layers; ++i)
     types.push_back(window && i >= full ? "sliding_attention"
@@ -35,6 +39,7 @@ static std::optional<Model> importQwen2As(ImportContext &context,
   defaults.kvHeads = 32;
   defaults.vocab = 151936;
   defaults.length = 32768;
+  defaults.readsCausal = true;
   std::optional<LlamaConfig> llama = readLlama(context, name, defaults);
   if (!llama)
     return std::nullopt;
@@ -68,6 +73,7 @@ std::optional<Model> importQwen3(ImportContext &context) {
   defaults.headDim = 128;
   defaults.vocab = 151936;
   defaults.length = 32768;
+  defaults.readsCausal = true;
   std::optional<LlamaConfig> llama = readLlama(context, "qwen3", defaults);
   bool bias = config.flag("attention_bias", false);
   if (!llama)
