@@ -694,6 +694,7 @@ std::string Lowering::makeKey() {
   key.add(info->decodesAlone);
   key.add(info->pooling);
   key.add(info->normalizes ? "normalizes" : "");
+  key.add(info->mostTokens ? llvm::itostr(*info->mostTokens) : "");
   key.add(info->tokenizerJson);
   key.add(info->chatJson);
   key.add(info->imagesJson);

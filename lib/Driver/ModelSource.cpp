@@ -137,6 +137,10 @@ static std::string problemOfFile(StringRef path) {
   if (path.ends_with(".safetensors"))
     return "holds weights, not a model; give the folder with its config.json, "
            "or a description, and name the weights with --weights=FILE";
+  if (path.ends_with(".gguf") && !start.starts_with("GGUF") &&
+      !start.starts_with("version https://git-lfs")) // says so when it is read
+    return "is no GGUF file: it does not begin with 'GGUF'; it may be damaged, "
+           "or a page or pointer that was downloaded in its place";
   if (start.starts_with("PK\x03\x04") || start.starts_with("\x80\x02"))
     return "holds pickled weights (PyTorch), which are not read; give a folder "
            "with config.json and safetensors";

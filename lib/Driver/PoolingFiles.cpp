@@ -39,7 +39,9 @@ bool driver::readPooling(const std::string &folder, ProductInfo &info,
   auto leaveOut = [&](llvm::StringRef what) {
     unknown += (unknown.empty() ? "" : ", ") + what.str();
   };
-  if (auto modules = readJson(folder + "/modules.json", diags, good))
+  if (auto modules = readJson(folder + "/modules.json", diags, good)) {
+    // sentence-transformers cuts texts: there, or at the context.
+    info.mostTokens = 0;
     if (const llvm::json::Array *list = modules->getAsArray())
       for (const llvm::json::Value &module : *list) {
         const llvm::json::Object *object = module.getAsObject();
@@ -57,6 +59,14 @@ bool driver::readPooling(const std::string &folder, ProductInfo &info,
           leaveOut(name);
         }
       }
+  }
+  if (!good)
+    return false;
+  if (auto limits =
+          readJson(folder + "/sentence_bert_config.json", diags, good))
+    if (const llvm::json::Object *object = limits->getAsObject())
+      if (auto most = object->getInteger("max_seq_length"))
+        info.mostTokens = std::max<int64_t>(*most, 0);
   if (!good)
     return false;
   auto config = readJson(folder + "/1_Pooling/config.json", diags, good);

@@ -274,6 +274,8 @@ private:
                        "model metadata: unknown pooling '" + name + "'");
     if (const JsonValue *normalize = embedding.find("normalize"))
       info.normalizes = normalize->boolean;
+    if (const JsonValue *most = embedding.find("max_tokens"))
+      info.mostTokens = most->integer;
     return true;
   }
 

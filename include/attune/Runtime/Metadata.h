@@ -227,6 +227,8 @@ struct ModelInfo {
   std::vector<std::pair<std::string, double>> sampling;
   Pooling pooling = Pooling::Auto; ///< for `embed`
   bool normalizes = false;         ///< what `embed` gives
+  /// Tokens at which `embed` cuts a text; 0: the context; nothing: it does not.
+  std::optional<int64_t> mostTokens;
   std::string tokenizerJson;       ///< empty: none
   std::string chatTemplate;        ///< empty: none
   JsonValue namedTemplates;        ///< others, by name: "tool_use", "rag"

@@ -245,13 +245,16 @@ static spec::DType readDType(Config &config, const Checkpoint *checkpoint) {
   std::string name = config.text(key, "");
   if (name.rfind("torch.", 0) == 0)
     name = name.substr(6);
-  if (name == "float32")
+  if (name == "float32" || name == "float" || name == "float64" ||
+      name == "double")
     return spec::DType::F32;
-  if (name == "float16")
+  if (name == "float16" || name == "half")
     return spec::DType::F16;
   if (name == "bfloat16")
     return spec::DType::BF16;
-  if (!name.empty() && name != "auto") {
+  // That of some weights alone, or of none.
+  bool ofFiles = name.empty() || name == "auto" || name.rfind("float8", 0) == 0;
+  if (!ofFiles) {
     config.error(key,
                  "expected \"float32\", \"float16\" or \"bfloat16\", found " +
                      spec::quote(name));

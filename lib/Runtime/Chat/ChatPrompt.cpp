@@ -181,7 +181,9 @@ static JsonValue makeParts(size_t pictures, const std::string &text) {
   return parts;
 }
 
-/// Whether what a user says is in the text that the template makes.
+/// Whether what a user says is in the text that the template makes, and is not
+/// there as a part that is printed whole: a template that looks at the first or
+/// last characters of a text is given a list then.
 bool ChatPrompt::rendersTexts(bool asParts) const {
   std::string mark = "qzx-question-qzx", text;
   JsonValue message, list;
@@ -193,7 +195,8 @@ bool ChatPrompt::rendersTexts(bool asParts) const {
   Error ignored;
   return render(*chat, variables, std::move(list), /*addPrompt=*/true, text,
                 ignored) &&
-         text.find(mark) != std::string::npos;
+         text.find(mark) != std::string::npos &&
+         text.find("'text': '" + mark) == std::string::npos;
 }
 
 void ChatMessage::show(const ModelInfo &model, const Tokenizer &tokenizer,

@@ -153,9 +153,12 @@ bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
     std::string_view second;
     if (!options.pairs.empty())
       second = options.pairs[i];
+    size_t whole = 0; // tokens, of a text that may be cut
     bool good =
-        tokenizer->encode(texts[i], options.pairs.empty() ? nullptr : &second,
-                          EncodeOptions(), encoding, error);
+        options.pairs.empty()
+            ? embedder.encode(*tokenizer, texts[i], encoding, whole, error)
+            : tokenizer->encode(texts[i], &second, EncodeOptions(), encoding,
+                                error);
     const std::vector<int64_t> &ids = encoding.ids;
     if (good && ids.empty())
       good = error.badInput("it has no tokens");
@@ -174,8 +177,10 @@ bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
       line += ",\"pair\":";
       appendJsonString(line, second);
     }
-    line += ",\"tokens\":" + std::to_string(ids.size()) +
-            (embedder.isScoring() ? ",\"scores\":" : ",\"embedding\":") +
+    line += ",\"tokens\":" + std::to_string(ids.size());
+    if (whole > ids.size())
+      line += ",\"tokens_before_cut\":" + std::to_string(whole);
+    line += (embedder.isScoring() ? ",\"scores\":" : ",\"embedding\":") +
             formatVector(vector) + "}\n";
     if (std::fwrite(line.data(), 1, line.size(), out) != line.size())
       return error.badInput(std::string("cannot write the output: ") +

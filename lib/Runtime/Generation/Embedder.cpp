@@ -7,6 +7,7 @@
 
 #include "Embedder.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace attune::runtime {
@@ -71,6 +72,35 @@ bool Embedder::bind(const ArgInfo &arg, const std::vector<int64_t> &values,
   input.shape = {1, static_cast<int64_t>(values.size())};
   input.data = values.data();
   return invocation->bindInput(input, error);
+}
+
+bool Embedder::encode(const Tokenizer &tokenizer, std::string_view text,
+                      Encoding &encoding, size_t &whole, Error &error) const {
+  if (!tokenizer.encode(text, nullptr, EncodeOptions(), encoding, error))
+    return false;
+  std::vector<int64_t> &all = encoding.ids, own;
+  whole = all.size();
+  int64_t context = model.info().context;
+  int64_t limit = model.info().mostTokens.value_or(-1);
+  if (limit == 0 || (context > 0 && limit > context))
+    limit = context;
+  if (limit <= 0 || whole <= static_cast<size_t>(limit))
+    return true;
+  if (!tokenizer.encode(text, own, error, /*addSpecial=*/false))
+    return false;
+  auto most = static_cast<size_t>(limit), special = whole - own.size();
+  // Special tokens stand before the text and behind it.
+  auto start = std::search(all.begin(), all.end(), own.begin(), own.end());
+  if (special >= most || start == all.end())
+    return true; // the model says that it is too long
+  auto first =
+      (start - all.begin()) + static_cast<std::ptrdiff_t>(most - special);
+  auto last = (start - all.begin()) + static_cast<std::ptrdiff_t>(own.size());
+  for (std::vector<int64_t> *each :
+       {&encoding.ids, &encoding.typeIds, &encoding.mask})
+    if (each->size() == whole)
+      each->erase(each->begin() + first, each->begin() + last);
+  return true;
 }
 
 bool Embedder::embed(const std::vector<int64_t> &tokens,

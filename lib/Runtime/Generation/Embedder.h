@@ -31,6 +31,11 @@ public:
   /// Computes with this adapter of the model, by its number, and not with the
   /// one that was chosen for the model; 0: with none.
   void setAdapter(int64_t number) { adapterNumber = number; }
+  /// A text as the model reads it. One with more tokens than the folder's limit
+  /// is cut as by sentence-transformers: its last tokens go, special ones stay.
+  /// `whole`: tokens before that.
+  bool encode(const Tokenizer &tokenizer, std::string_view text,
+              Encoding &encoding, size_t &whole, Error &error) const;
   /// The pooled vector, [width], or the scores. `typeIds`, of the same length
   /// or null, tells the second of two texts from the first.
   bool embed(const std::vector<int64_t> &ids,

@@ -83,15 +83,22 @@ static bool readJsonLine(const std::string &line, Prompt &prompt,
 
 static bool readLines(const std::string &path, const std::string &text,
                       std::vector<Prompt> &prompts, Error &error) {
-  size_t number = 0;
+  size_t number = 0, empty = 0; // lines, and the first empty one
   for (size_t begin = 0; begin < text.size();) {
     size_t end = std::min(text.find('\n', begin), text.size());
     std::string line = text.substr(begin, end - begin);
     begin = end + 1;
     ++number;
     dropNewline(line);
-    if (line.find_first_not_of(" \t") == std::string::npos)
+    // What follows would be taken for the text of another line.
+    if (line.find_first_not_of(" \t") == std::string::npos) {
+      empty = empty ? empty : number;
       continue;
+    }
+    if (empty)
+      return error.badInput(path + ":" + std::to_string(empty) +
+                            ": the line is empty; write \"\" for an empty "
+                            "text, or leave the line out");
     Prompt prompt;
     std::string reason;
     if (line[0] != '"' && line[0] != '{') {

@@ -61,6 +61,7 @@ bool Choice::push(const NewToken &token) {
     entry.own =
         computeLogprobs(token, request.options.logprobs, entry.likeliest);
     entry.offset = numDecoded;
+    entry.firstCharacter = numCharacters;
     logprobs.push_back(std::move(entry));
   }
   if (!decoder) {
@@ -69,6 +70,8 @@ bool Choice::push(const NewToken &token) {
   }
   std::string piece = decoder->push(token.id);
   numDecoded += piece.size();
+  for (char byte : piece)
+    numCharacters += (byte & 0xC0) != 0x80; // not one within a character
   passOn(stop.push(piece));
   return !stop.isStopped();
 }
@@ -219,7 +222,7 @@ std::string Choice::formatLogprobs(size_t from) const {
       appendNumber(likeliest, entry.likeliest[k].logprob);
     }
     likeliest += '}';
-    offsets += comma + std::to_string(entry.offset);
+    offsets += comma + std::to_string(entry.firstCharacter);
   }
   return "{\"tokens\":[" + tokens + "],\"token_logprobs\":[" + own +
          "],\"top_logprobs\":[" + likeliest + "],\"text_offset\":[" + offsets +

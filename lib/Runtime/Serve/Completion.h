@@ -47,7 +47,8 @@ private:
   struct Entry {
     TokenLogprob own;
     std::vector<TokenLogprob> likeliest;
-    size_t offset; ///< in the text
+    size_t offset;         ///< bytes of text before it
+    size_t firstCharacter; ///< characters of text before it
   };
 
   /// Takes text that was not stopped.
@@ -62,10 +63,11 @@ private:
   unsigned index;
   std::unique_ptr<StreamDecoder> decoder; ///< null without a tokenizer
   StopText stop;
-  std::string text;      ///< whole, or what was not sent yet
-  size_t numDecoded = 0; ///< bytes of text that tokens made
-  size_t numShown = 0;   ///< bytes of text that were not stopped
-  size_t numSent = 0;    ///< entries of `logprobs` that were sent
+  std::string text;         ///< whole, or what was not sent yet
+  size_t numDecoded = 0;    ///< bytes of text that tokens made
+  size_t numCharacters = 0; ///< of these bytes
+  size_t numShown = 0;      ///< bytes of text that were not stopped
+  size_t numSent = 0;       ///< entries of `logprobs` that were sent
   std::unique_ptr<ToolCallFinder> finder; ///< null: calls are text
   std::vector<ToolCall> calls;
   std::vector<Entry> logprobs;

@@ -188,8 +188,10 @@ bool CompletionRequest::readMessages(RequestFields &fields,
   if (!list)
     return error.set("'messages' is missing: what was said so far", "messages",
                      "missing_required_parameter");
-  if (!list->isArray() || list->items.empty())
+  if (!list->isArray())
     return fields.expected("messages", "an array of messages", *list);
+  if (list->items.empty())
+    return error.set("'messages': expected at least one message", "messages");
   if (list->items.size() > mostMessages)
     return error.set("'messages': expected at most " +
                          std::to_string(mostMessages) + " messages",
@@ -229,7 +231,8 @@ bool CompletionRequest::readMessages(RequestFields &fields,
 //===----------------------------------------------------------------------===//
 
 static bool readBias(const JsonValue &bias, RequestFields &fields,
-                     const ServedModel &model, SamplingOptions &sampling) {
+                     const ServedModel &model, SamplingOptions &sampling,
+                     RequestError &error) {
   if (!bias.isObject())
     return fields.expected("logit_bias", "an object of token ids", bias);
   for (size_t i = 0; i < bias.keys.size(); ++i) {
@@ -239,13 +242,16 @@ static bool readBias(const JsonValue &bias, RequestFields &fields,
     const JsonValue &value = bias.items[i];
     bool isId = !key.empty() && key[0] >= '0' && key[0] <= '9' && !*end &&
                 key.size() < 19 && id < model.vocabulary;
-    if (!isId || !value.isNumber() ||
-        !(value.real >= -1000 && value.real <= 1000))
-      return fields.expected("logit_bias",
-                             "token ids below " +
-                                 std::to_string(model.vocabulary) +
-                                 " with numbers from -1000 to 1000",
-                             bias);
+    if (!isId)
+      return error.set("'logit_bias': expected ids of tokens below " +
+                           std::to_string(model.vocabulary) + ", found '" +
+                           key + "'",
+                       "logit_bias");
+    if (!value.isNumber() || !(value.real >= -1000 && value.real <= 1000))
+      return error.set("'logit_bias': expected a number from -1000 to 1000 "
+                       "for token " +
+                           key,
+                       "logit_bias");
     sampling.logitBias.emplace_back(id, value.real);
   }
   return true;
@@ -271,7 +277,7 @@ bool CompletionRequest::readSampling(RequestFields &fields,
     return false;
   sampling.topK = std::max<int64_t>(sampling.topK, 0); // -1 means 0 elsewhere
   if (const JsonValue *bias = fields.find("logit_bias"))
-    if (!readBias(*bias, fields, model, sampling))
+    if (!readBias(*bias, fields, model, sampling, error))
       return false;
   // Fields of the request override the model's own settings.
   static const std::pair<const char *, const char *> names[] = {
@@ -336,6 +342,11 @@ bool CompletionRequest::readOutput(RequestFields &fields,
       !fields.take("stream", streams) || !fields.take("echo", echo) ||
       !fields.take("stop", mostStops, options.stops))
     return false;
+  if (echo && likeliest >= 0)
+    return error.set("'echo' with 'logprobs': the log-probabilities of a "
+                     "prompt are not computed; leave one of them out (the "
+                     "program's 'perplexity' scores a text)",
+                     "echo");
   for (const std::string &stop : options.stops)
     if (stop.empty())
       return error.set("'stop': a text is empty", "stop");

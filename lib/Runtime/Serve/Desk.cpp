@@ -140,6 +140,7 @@ void Desk::complete(const ExchangePtr &exchange, const JsonValue &body,
 
 /// Texts or ids as `input` gives them: one or several.
 static bool readInputs(RequestFields &fields, const ServedModel &model,
+                       const Embedder &embedder,
                        std::vector<std::vector<int64_t>> &inputs,
                        RequestError &error) {
   const JsonValue *input = fields.find("input");
@@ -156,6 +157,8 @@ static bool readInputs(RequestFields &fields, const ServedModel &model,
     return error.set("'input': expected at most 2048 texts", "input");
   for (const JsonValue *item : all) {
     std::vector<int64_t> ids;
+    Encoding encoding;
+    size_t whole;
     Error problem;
     if (!item->isString()) {
       if (!fields.takeIds("input", *item, INT64_MAX, ids))
@@ -164,9 +167,12 @@ static bool readInputs(RequestFields &fields, const ServedModel &model,
       return error.set("the model carries no tokenizer: 'input' must be token "
                        "ids",
                        "input");
-    } else if (!model.tokenizer->encode(item->string, ids, problem)) {
+    } else if (!embedder.encode(*model.tokenizer, item->string, encoding, whole,
+                                problem)) {
       return error.set("'input': " + problem.message, "input");
     }
+    if (item->isString())
+      ids = std::move(encoding.ids);
     if (ids.empty())
       return error.set("'input': a text has no tokens", "input");
     inputs.push_back(std::move(ids));
@@ -190,7 +196,7 @@ void Desk::embed(const ExchangePtr &exchange, const JsonValue &body) {
   good = good && fields.take("model", name) &&
          fields.take("encoding_format", format) &&
          fields.take("dimensions", width, width, width) &&
-         readInputs(fields, model, inputs, error);
+         readInputs(fields, model, *embedder, inputs, error);
   Error problem;
   // As of texts: no name is that of `serve --adapter`.
   settings.adapter = model.adapter;

@@ -262,6 +262,8 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     embedding["pooling"] = info.pooling;
   if (info.normalizes)
     embedding["normalize"] = true;
+  if (info.mostTokens)
+    embedding["max_tokens"] = *info.mostTokens;
   if (!embedding.empty())
     metadata["embedding"] = std::move(embedding);
   llvm::json::Array needs(info.needs);

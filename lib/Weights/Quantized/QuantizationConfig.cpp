@@ -92,10 +92,16 @@ static bool readGroups(const spec::Value &object, QuantizationConfig &config,
   return problem.empty();
 }
 
+static std::string inLowerCase(std::string text) {
+  for (char &c : text)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
 std::optional<QuantizationConfig>
 readQuantizationConfig(const spec::Value &object, std::string &problem) {
   QuantizationConfig config;
-  std::string method = textOf(object, "quant_method");
+  std::string method = inLowerCase(textOf(object, "quant_method"));
   config.bits = numberOf(object, "bits", 4);
   config.group = numberOf(object, "group_size", -1);
   if (method == "gptq") {
@@ -106,9 +112,7 @@ readQuantizationConfig(const spec::Value &object, std::string &problem) {
                 " is not read; gptq and gptq_v2 are";
   } else if (method == "awq") {
     config.method = QuantizationMethod::Awq;
-    std::string version = textOf(object, "version");
-    for (char &c : version)
-      c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    std::string version = inLowerCase(textOf(object, "version"));
     if ((!version.empty() && version != "gemm") || config.bits != 4)
       problem = "AWQ is read in 4 bits and the version gemm";
   } else if (method == "compressed-tensors") {
@@ -127,9 +131,13 @@ readQuantizationConfig(const spec::Value &object, std::string &problem) {
     config.bits = 4;
     config.group = 32;
   } else {
-    problem = "weights of the method " + spec::quote(method) +
-              " are not read; gptq, awq, compressed-tensors, fp8 and mxfp4 "
-              "are, and folders whose weights are F32, F16 or BF16";
+    problem = (method.empty() ? "\"quant_method\" is missing"
+                              : "weights of the method " + spec::quote(method) +
+                                    " are not read") +
+              std::string("; gptq, awq, compressed-tensors, fp8 and mxfp4 are, "
+                          "and folders whose weights are F32, F16 or BF16: "
+                          "transformers' model.dequantize() and "
+                          "save_pretrained() make one, or take a GGUF file");
   }
   if (problem.empty() && config.bits != 4 && config.bits != 8)
     problem = "weights of " + std::to_string(config.bits) +

@@ -109,6 +109,8 @@ def refused_requests():
              "logit_bias"),
             ("/v1/completions", {"prompt": "a", "logit_bias": {"2000": 1}},
              "logit_bias"),
+            ("/v1/completions", {"prompt": "a", "echo": True, "logprobs": 1},
+             "echo"),
             ("/v1/completions", {"prompt": "a", "stream_options": 1},
              "stream_options"),
             ("/v1/chat/completions", {"messages": []}, "messages"),
@@ -503,5 +505,5 @@ def forms():
 
 
 serving.run([malformed_requests, refused_requests, keys_and_origins,
-             connections, addresses, descriptors, slow_clients, full_server, hang_up, time_limit,
-             stopping, json_log, embeddings, tools, forms])
+             connections, addresses, descriptors, slow_clients, full_server,
+             hang_up, time_limit, stopping, json_log, embeddings, tools, forms])

@@ -31,6 +31,8 @@ struct ProductInfo {
   std::vector<std::pair<std::string, double>> sampling;
   std::string pooling;       ///< of `embed`: "mean", "cls", "last" or empty
   bool normalizes = false;   ///< what `embed` gives
+  /// Tokens at which `embed` cuts a text; 0: the context; nothing: it does not.
+  std::optional<int64_t> mostTokens;
   std::string tokenizerJson; ///< text of tokenizer.json, may be empty
   std::string chatJson;      ///< {"template", "tokens"}, may be empty
   std::string audioJson;     ///< how it hears, see spec::print; may be empty

@@ -20,8 +20,14 @@ std::optional<Model> importLlama(ImportContext &context) {
   bool ffnBias = config.flag("mlp_bias", false);
   // pretraining_tp splits matmuls into slices that add up to the same.
   config.ignore({"pretraining_tp"});
-  if (config.get("sliding_window"))
-    config.error("sliding_window", "LLaMA with a window is not supported");
+  // The class reads no window; one that shows the whole context is none.
+  int64_t length = config.integer("max_position_embeddings", 2048);
+  if (const Value *window = config.get("sliding_window"))
+    if (!window->isNumber() || window->real < double(length))
+      config.error("sliding_window",
+                   "LLaMA with a window is not supported; transformers' class "
+                   "does not read it, as --ignore-config-key=sliding_window "
+                   "makes Attune do");
   readLayerTypes(config, config.layers("num_hidden_layers", 32),
                  {"full_attention"}, "LLaMA");
   if (!llama || config.hasErrors())
