@@ -13,7 +13,7 @@
 namespace attune::runtime {
 
 CachePages::CachePages(PageSource &source, unsigned rows, uint64_t most)
-    : source(source), rows(rows), limit(most) {}
+    : source(source), rows(rows), asked(most), limit(most) {}
 
 CachePages::~CachePages() {
   Error ignored;
@@ -43,6 +43,8 @@ size_t CachePages::pagesFor(const Cache &cache, uint64_t positions) const {
 /// A page with one user.
 bool CachePages::take(uint32_t &number, Error &error) {
   Page page;
+  if (inUse == 0) // others may have given memory back
+    limit = asked;
   if (inUse >= limit)
     return false;
   if (!source.make(page.made, error)) {
@@ -70,6 +72,8 @@ void CachePages::giveBack(uint32_t number) {
   source.drop(pages[number].made);
   unused.push_back(number);
   --inUse;
+  // It is there again, and perhaps more than that.
+  limit = std::min(asked, limit + 1);
 }
 
 bool CachePages::trimIn(Cache &cache, unsigned row, size_t most, Error &error) {

@@ -75,7 +75,7 @@ public:
   /// The most positions that one row can have, of all pages.
   uint64_t mostPositions() const;
   /// Another number of pages in use at most.
-  void limitTo(uint64_t most) { limit = most; }
+  void limitTo(uint64_t most) { asked = limit = most; }
   uint64_t used() const { return inUse; }
   uint64_t most() const { return limit; }
   uint64_t pageBytes() const { return source.pageBytes(); }
@@ -111,7 +111,8 @@ private:
 
   PageSource &source;
   unsigned rows;
-  uint64_t limit, inUse = 0;
+  /// The pages that there may be, and that there are while others have memory.
+  uint64_t asked, limit, inUse = 0;
   std::vector<Page> pages;
   std::vector<uint32_t> unused; ///< numbers of no page
   std::vector<Cache> caches;

@@ -239,6 +239,21 @@ TEST(CachePages, FindsThatOthersHaveTheMemory) {
   EXPECT_FALSE(group.append(0, 40));
   EXPECT_EQ(group.pages.most(), 3u);
   EXPECT_EQ(group.pages.mostPositions(), 3u);
+  // They give it back while a text ends, or while there is none.
+  Error error;
+  group.source.most = 100;
+  EXPECT_TRUE(group.pages.trim(0, 0, error));
+  EXPECT_EQ(group.pages.most(), 6u);
+  group.held[0].clear();
+  EXPECT_TRUE(group.append(0, 40));
+  EXPECT_EQ(group.pages.most(), 100u);
+  EXPECT_TRUE(group.pages.trim(0, 0, error));
+  group.source.most = 0;
+  EXPECT_FALSE(group.append(1, 1));
+  EXPECT_EQ(group.pages.most(), 0u);
+  group.source.most = 100;
+  EXPECT_TRUE(group.append(1, 1));
+  group.check();
 }
 
 TEST(CachePages, HoldsWhatRowsHoldWhateverComes) {
