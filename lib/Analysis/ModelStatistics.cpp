@@ -763,14 +763,18 @@ ModelStatistics analyze(const Model &model,
   result.name = model.name;
   result.dtype = model.dtype;
   for (const TensorSpec &input : model.inputs)
-    for (const Dim &dim : input.shape) {
+    for (size_t i = 0; i < input.shape.size(); ++i) {
+      const Dim &dim = input.shape[i];
       if (dim.size >= 0)
         continue;
+      // One sequence, one image [images, channels, height, width].
+      bool counts =
+          dim.symbol == "batch" || (i == 0 && input.shape.size() == 4);
       auto given = dims.find(dim.symbol);
-      result.dims[dim.symbol] = given != dims.end()     ? given->second
-                                : dim.symbol == "batch" ? 1
-                                : model.context != 0    ? model.context
-                                                        : usualLength;
+      result.dims[dim.symbol] = given != dims.end()  ? given->second
+                                : counts             ? 1
+                                : model.context != 0 ? model.context
+                                                     : usualLength;
     }
   Counter(model, result).run();
   return result;

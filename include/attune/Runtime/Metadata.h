@@ -229,11 +229,11 @@ struct ModelInfo {
   bool normalizes = false;         ///< what `embed` gives
   /// Tokens at which `embed` cuts a text; 0: the context; nothing: it does not.
   std::optional<int64_t> mostTokens;
-  std::string tokenizerJson;       ///< empty: none
-  std::string chatTemplate;        ///< empty: none
-  JsonValue namedTemplates;        ///< others, by name: "tool_use", "rag"
-  JsonValue chatTokens;            ///< what it calls bos_token, eos_token ...
-  JsonValue images;                ///< the preprocessor_config.json; null: none
+  std::string tokenizerJson; ///< empty: none
+  std::string chatTemplate;  ///< empty: none
+  JsonValue namedTemplates;  ///< others, by name: "tool_use", "rag"
+  JsonValue chatTokens;      ///< what it calls bos_token, eos_token ...
+  JsonValue images;          ///< the preprocessor_config.json; null: none
   JsonValue inspect;
   AudioInfo audio;
   CodesInfo codes;

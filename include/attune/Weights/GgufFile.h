@@ -126,8 +126,8 @@ template <typename Use> void eachString(const Value &array, const Use &use) {
 }
 
 /// The file's tensors under Hugging Face's names, in which {e} stands for the
-/// expert of a stack. Tables of rotary factors, which the configuration has, are
-/// left out; others that nobody knows keep their names.
+/// expert of a stack. Tables of rotary factors, which the configuration has,
+/// are left out; others that nobody knows keep their names.
 std::deque<CheckpointTensor> renameTensors(const File &file);
 
 /// Opens a file; reports what is wrong with it.

@@ -348,11 +348,16 @@ TEST_F(HuggingFace, DTypes) {
   EXPECT_EQ(llama("\"torch_dtype\": \"torch.bfloat16\"")->model.dtype,
             spec::DType::BF16);
   EXPECT_EQ(llama()->model.dtype, spec::DType::F32);
-  EXPECT_FALSE(llama("\"torch_dtype\": \"float8\""));
+  EXPECT_EQ(llama("\"torch_dtype\": \"half\"")->model.dtype, spec::DType::F16);
+  EXPECT_EQ(llama("\"torch_dtype\": \"float64\"")->model.dtype,
+            spec::DType::F32);
+  EXPECT_FALSE(llama("\"torch_dtype\": \"int8\""));
   // Where nothing is said the checkpoint decides.
   writeTensors(folder / "model.safetensors",
                {{"model.norm.weight", {2}, runtime::DType::F16}});
   EXPECT_EQ(llama()->model.dtype, spec::DType::F16);
+  EXPECT_EQ(llama("\"torch_dtype\": \"float8_e4m3fn\"")->model.dtype,
+            spec::DType::F16);
 }
 
 TEST_F(HuggingFace, Generation) {

@@ -29,8 +29,8 @@ struct ProductInfo {
   std::vector<int64_t> suppress, beginSuppress;
   /// Settings of `generate` by their names in generation_config.json.
   std::vector<std::pair<std::string, double>> sampling;
-  std::string pooling;       ///< of `embed`: "mean", "cls", "last" or empty
-  bool normalizes = false;   ///< what `embed` gives
+  std::string pooling;     ///< of `embed`: "mean", "cls", "last" or empty
+  bool normalizes = false; ///< what `embed` gives
   /// Tokens at which `embed` cuts a text; 0: the context; nothing: it does not.
   std::optional<int64_t> mostTokens;
   std::string tokenizerJson; ///< text of tokenizer.json, may be empty
