@@ -71,7 +71,6 @@ const std::vector<KeyMeaning> &keyMeanings() {
        "width of the encoder's feed-forward layers"},
       {"encoder_layers", KeyType::Size, "layers of the encoder"},
       {"expand", KeyType::Number, "inner width in widths"},
-      {"extra_pos_embeddings", KeyType::Size, "rows before the first position"},
       {"feed_forward_proj", KeyType::Text, "nonlinearity, gated or not"},
       {"ffn_dim", KeyType::Size, "width of the feed-forward layers"},
       {"ffn_hidden_size", KeyType::Size, "width of the feed-forward layers"},

@@ -305,7 +305,7 @@ std::vector<ClassKeys> keysOfDecodersJToZ() {
        "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
        "use_sliding_window=false sliding_window=4096 max_window_layers=28 "
        "layer_types",
-       "attention_dropout"},
+       "attention_dropout dual_chunk_attention_config"},
       {"qwen2_moe",
        "hidden_size=2048 intermediate_size=5632 num_hidden_layers=24 "
        "num_attention_heads=16 num_key_value_heads=16 vocab_size=151936 "

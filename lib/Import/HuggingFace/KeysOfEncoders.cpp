@@ -49,11 +49,12 @@ std::vector<ClassKeys> keysOfEncoders() {
        "decoder_vocab_size=50265 normalize_before=false "
        "add_final_layer_norm=false normalize_embedding=true "
        "static_position_embeddings=false do_blenderbot_90_layernorm=false "
-       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
+       "encoder_attention_heads=16 encoder_layers=12 "
        "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
        "decoder_ffn_dim=4096",
        "activation_dropout add_bias_logits attention_dropout classif_dropout "
        "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
+       "extra_pos_embeddings "
        "force_bos_token_to_be_generated init_std num_attention_heads "
        "num_hidden_layers save_step"},
       {"bert",
@@ -190,11 +191,12 @@ std::vector<ClassKeys> keysOfEncoders() {
        "decoder_vocab_size=50265 normalize_before=false "
        "add_final_layer_norm=false normalize_embedding=false "
        "static_position_embeddings=true do_blenderbot_90_layernorm=false "
-       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
+       "encoder_attention_heads=16 encoder_layers=12 "
        "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
        "decoder_ffn_dim=4096",
        "activation_dropout add_bias_logits attention_dropout classif_dropout "
        "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
+       "extra_pos_embeddings "
        "force_bos_token_to_be_generated init_std num_attention_heads "
        "num_hidden_layers save_step"},
       {"mbart",
@@ -204,11 +206,12 @@ std::vector<ClassKeys> keysOfEncoders() {
        "decoder_vocab_size=50265 normalize_before=true "
        "add_final_layer_norm=true normalize_embedding=true "
        "static_position_embeddings=false do_blenderbot_90_layernorm=false "
-       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
+       "encoder_attention_heads=16 encoder_layers=12 "
        "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
        "decoder_ffn_dim=4096",
        "activation_dropout add_bias_logits attention_dropout classif_dropout "
        "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
+       "extra_pos_embeddings "
        "force_bos_token_to_be_generated init_std num_attention_heads "
        "num_hidden_layers save_step"},
       {"modernbert",
@@ -264,11 +267,12 @@ std::vector<ClassKeys> keysOfEncoders() {
        "decoder_vocab_size=50265 normalize_before=true "
        "add_final_layer_norm=true normalize_embedding=false "
        "static_position_embeddings=true do_blenderbot_90_layernorm=false "
-       "extra_pos_embeddings=2 encoder_attention_heads=16 encoder_layers=12 "
+       "encoder_attention_heads=16 encoder_layers=12 "
        "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
        "decoder_ffn_dim=4096",
        "activation_dropout add_bias_logits attention_dropout classif_dropout "
        "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
+       "extra_pos_embeddings "
        "force_bos_token_to_be_generated init_std num_attention_heads "
        "num_hidden_layers save_step"},
       {"roberta",

@@ -68,10 +68,6 @@ void BartImporter::checkOldFlags() {
       config.error(flag.key, std::string("is always ") +
                                  (flag.value ? "true" : "false") +
                                  " for this model_type");
-  int64_t extra = config.integer("extra_pos_embeddings", 2);
-  if (!kind.sinusoidal && extra != 2)
-    config.error("extra_pos_embeddings",
-                 "positions always start at row 2 of the table");
 }
 
 Stream BartImporter::stack(const std::string &name, bool decoder) {
