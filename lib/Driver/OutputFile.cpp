@@ -121,13 +121,17 @@ static std::string keep(const std::string &path) {
 bool OutputFiles::commit() {
   mode_t mask = umask(0);
   umask(mask);
-  // Files that have their names, and those that had these before.
-  std::vector<std::pair<std::string, std::string>> done;
+  /// A file that has its name, and the second name of what had it before.
+  struct Done {
+    std::string path, before;
+    bool isNew;
+  };
+  std::vector<Done> done;
   auto finish = [&](bool good) {
-    for (const auto &[path, before] : done) {
-      if (!good && before.empty())
+    for (const auto &[path, before, isNew] : done) {
+      if (!good && isNew)
         sys::fs::remove(path);
-      else if (!good)
+      else if (!good && !before.empty())
         sys::fs::rename(before, path);
       else if (!before.empty())
         sys::fs::remove(before);
@@ -141,10 +145,11 @@ bool OutputFiles::commit() {
     } else {
       mode_t mode = (file->executable ? 0755 : 0644) & ~mask;
       chmod(file->temporary.c_str(), mode);
+      bool isNew = !sys::fs::exists(file->path);
       std::string before = files.size() > 1 ? keep(file->path) : "";
       problem = sys::fs::rename(file->temporary, file->path);
       if (!problem)
-        done.emplace_back(file->path, before);
+        done.push_back({file->path, before, isNew});
       else if (!before.empty())
         sys::fs::remove(before);
     }
