@@ -323,7 +323,15 @@ def request_seeds():
          "presence_penalty": 1, "frequency_penalty": -1})
     for i, body in enumerate(bodies):
         yield f"{i}.json", dump(body)
-    yield "call", '<tool_call>\n{"name": "f", "arguments": {"a": [1]}}\n</tool_call>'
+    for i, answer in enumerate((
+            '<tool_call>\n{"name": "f", "arguments": {"a": [1]}}\n</tool_call>',
+            "<think>\nHm.\n</think>\n\n<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>",
+            "<tool_call><function=f><parameter=a>\n1\n</parameter></function></tool_call>",
+            "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json"
+            '<|message|>{"a": 1}<|call|>',
+            "[TOOL_CALLS]f[ARGS]{}[TOOL_CALLS]g[ARGS]{}",
+            '<minimax:tool_call><invoke name="f"><parameter name="a">1</parameter></invoke></minimax:tool_call>')):
+        yield f"answer-{i}", answer
 
 
 TARGETS = {

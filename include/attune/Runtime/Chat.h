@@ -31,6 +31,8 @@ struct ChatMessage {
   std::vector<PicturePtr> pictures; ///< that it shows
   /// The content says where they are; else they come before it.
   bool placesPictures = false;
+  /// Of an answer: what the model wrote before it to think.
+  std::string reasoning = {};
 
   void show(const ModelInfo &model, const Tokenizer &tokenizer,
             const std::vector<PicturePtr> &all);
@@ -58,6 +60,11 @@ public:
               std::vector<int64_t> &ids, Error &error) const;
   /// Whether the template tells the model of tools.
   bool takesTools() const { return toolUse || chat->mentions("tools"); }
+  /// Whether the template has this text: it shows how the model's answers are
+  /// marked.
+  bool contains(std::string_view text) const {
+    return chat->contains(text) || (toolUse && toolUse->contains(text));
+  }
   /// Ids that end a message beside those that the model names: the template's
   /// end of a turn and the tokenizer's end token.
   std::vector<int64_t> findEnds(const Tokenizer &tokenizer) const;

@@ -60,6 +60,10 @@ public:
 
   /// Whether the template reads a variable of this name anywhere.
   bool mentions(std::string_view variable) const;
+  /// Whether `text` stands anywhere in the template.
+  bool contains(std::string_view text) const {
+    return source.find(text) != std::string::npos;
+  }
 
   /// "LINE:COLUMN: message", then the line of the template and a caret.
   std::string describe(const TemplateProblem &problem) const;

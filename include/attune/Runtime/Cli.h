@@ -121,6 +121,8 @@ struct GenerateOptions {
   TextForm form;        ///< of the new text
   std::string formFile; ///< where the form's source is; empty: it is known
   std::shared_ptr<GrammarAutomaton> automaton; ///< made from it; null: none
+  /// Text behind which the form holds; empty: from the first token on.
+  std::string formBehind;
   TimestampRules *timestampRules = nullptr; ///< of the times in it; null: none
   DraftModel *draftModel = nullptr;   ///< that guesses, if it is open already
   GuessCounts *guessCounts = nullptr; ///< where to count, or null

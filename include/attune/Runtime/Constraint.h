@@ -62,6 +62,10 @@ public:
              std::vector<int64_t> ends);
   ~Constraint();
 
+  /// Lets tokens be free up to the one that completes `mark`, such as the end
+  /// of reasoning: the form holds behind it. The text cannot end before.
+  void startBehind(std::string_view mark) { awaited = mark; }
+
   /// The logits, with minus infinity for all that may not come next. Null if no
   /// token goes on.
   const float *mask(const float *logits, int64_t count, Error &error);
@@ -74,6 +78,8 @@ private:
   std::shared_ptr<GrammarAutomaton> automaton;
   std::vector<int64_t> ends;
   uint32_t state;
+  std::string awaited; ///< empty: the form holds
+  std::string last;    ///< bytes that may be the beginning of that
   std::vector<float> masked;
 };
 

@@ -23,6 +23,8 @@ public:
   void note(const std::string &text) const;
   /// `place`, if there is one, is the file that it is about.
   void warning(const std::string &text, const std::string &place = "") const;
+  /// Where text goes that is no line; null where all is JSON.
+  FILE *textFile() const { return json ? nullptr : file; }
   /// Where a line may be written over by the next: a terminal that shows text;
   /// null if they go elsewhere.
   FILE *terminal() const;

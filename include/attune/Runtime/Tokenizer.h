@@ -98,8 +98,11 @@ private:
 /// Decodes ids as they come, holding back bytes that do not end a character.
 class StreamDecoder {
 public:
-  StreamDecoder(const Tokenizer &tokenizer, bool skipSpecial)
-      : tokenizer(tokenizer), skipSpecial(skipSpecial) {}
+  /// `shown`: special tokens that are not skipped.
+  StreamDecoder(const Tokenizer &tokenizer, bool skipSpecial,
+                std::vector<int64_t> shown = {})
+      : tokenizer(tokenizer), skipSpecial(skipSpecial),
+        shown(std::move(shown)) {}
   /// The text that `id` completes; always whole characters, with U+FFFD for
   /// bytes that can no longer become one.
   std::string push(int64_t id);
@@ -109,6 +112,7 @@ public:
 private:
   const Tokenizer &tokenizer;
   bool skipSpecial;
+  std::vector<int64_t> shown;
   std::string held; ///< of a byte-level tokenizer: bytes of no character yet
   /// Other tokenizers: the last ids. The first `numSaid` of them make `said`,
   /// which was given out.

@@ -234,6 +234,10 @@ bool ChatPrompt::renderText(const std::vector<ChatMessage> &messages,
     setMember(item, "content",
               parts ? makeParts(parts, message.content)
                     : makeString(message.content));
+    // Templates leave reasoning of earlier turns out, but for some that read
+    // it.
+    if (!message.reasoning.empty())
+      setMember(item, "reasoning_content", makeString(message.reasoning));
     list.items.push_back(std::move(item));
   }
   return render(*chat, variables, std::move(list), addPrompt, text, error);

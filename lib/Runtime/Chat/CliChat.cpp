@@ -7,6 +7,7 @@
 
 #include "Conversation.h"
 #include "LineEditor.h"
+#include "ReasoningPrinter.h"
 
 #include "../Cli/TokenOptions.h"
 #include "attune/Runtime/Utf8.h"
@@ -94,8 +95,8 @@ class ChatProgram {
 public:
   ChatProgram(Conversation &conversation, bool stats, FILE *out,
               const Messages &messages)
-      : conversation(conversation), stats(stats), out(out), messages(messages) {
-  }
+      : conversation(conversation), stats(stats), out(out), messages(messages),
+        reasoning(messages) {}
 
   bool talk(Error &error);
   bool readLines(Error &error);
@@ -107,20 +108,24 @@ private:
   bool save(const std::string &path, Error &error);
   bool ask(const std::string &text, Error &error);
   void say(const std::string &text) { messages.note(text); }
-  static bool print(void *context, const std::string &piece);
+  static bool print(void *context, const AnswerText &piece);
 
   Conversation &conversation;
   bool stats;
   FILE *out;
   const Messages &messages;
+  ReasoningPrinter reasoning;
   bool broken = false;
   bool lineOpen = false; ///< the answer's last line has no end yet
 };
 } // namespace
 
-bool ChatProgram::print(void *context, const std::string &piece) {
+bool ChatProgram::print(void *context, const AnswerText &part) {
   auto &program = *static_cast<ChatProgram *>(context);
+  const std::string &piece = part.content;
+  program.reasoning.print(part.reasoning);
   if (!piece.empty()) {
+    program.reasoning.end();
     program.lineOpen = piece.back() != '\n';
     if (std::fwrite(piece.data(), 1, piece.size(), program.out) !=
             piece.size() ||
@@ -137,6 +142,7 @@ bool ChatProgram::ask(const std::string &text, Error &error) {
   {
     CatchInterrupt guard;
     good = conversation.ask(text, print, this, end, error);
+    reasoning.end();
   }
   if (good && lineOpen &&
       (std::fputc('\n', out) == EOF || std::fflush(out) != 0))

@@ -53,6 +53,7 @@ std::unique_ptr<Conversation> Conversation::create(CompiledModel &model,
   }
   if (capacity < 0)
     capacity = most >= 0 ? most : defaultContext;
+  result->format = AnswerFormat(*result->prompt, *result->tokenizer);
   result->session = Session::create(model, /*batch=*/1, capacity, error);
   if (!result->session)
     return nullptr;
@@ -108,6 +109,10 @@ std::string Conversation::toJson() const {
     appendJsonString(out, messages[i].role);
     out += ", \"content\": ";
     appendContent(out, messages[i]);
+    if (!messages[i].reasoning.empty()) {
+      out += ", \"reasoning_content\": ";
+      appendJsonString(out, messages[i].reasoning);
+    }
     out += "}";
   }
   return out + "]\n";
@@ -160,18 +165,21 @@ bool Conversation::prefill(const std::vector<int64_t> &ids,
 }
 
 bool Conversation::answer(std::vector<int64_t> history, AnswerSink sink,
-                          void *context, std::string &text, End &end,
+                          void *context, AnswerText &text, End &end,
                           Error &error) {
   const ModelInfo &info = model.info();
+  std::unique_ptr<AnswerReader> reader = AnswerReader::create(
+      format, format.opensReasoning(*tokenizer, history), /*tools=*/nullptr);
   sampler.setPromptLength(history.size());
   std::vector<int64_t> notFirst = info.suppress;
   notFirst.insert(notFirst.end(), info.beginSuppress.begin(),
                   info.beginSuppress.end());
-  StreamDecoder decoder(*tokenizer, /*skipSpecial=*/true);
+  StreamDecoder decoder(*tokenizer, /*skipSpecial=*/true, format.shown);
   int64_t limit = options.generate.maxNewTokens;
-  auto pass = [&](const std::string &piece) {
-    text += piece;
-    return piece.empty() || sink(context, piece);
+  auto pass = [&](const AnswerText &piece) {
+    text.reasoning += piece.reasoning;
+    text.content += piece.content;
+    return sink(context, piece);
   };
   for (int64_t count = 1;; ++count) {
     const float *logits = session->logits(error);
@@ -186,9 +194,7 @@ bool Conversation::answer(std::vector<int64_t> history, AnswerSink sink,
       break;
     }
     // An empty piece asks, too, whether to go on.
-    std::string piece = decoder.push(id);
-    text += piece;
-    if (!sink(context, piece)) {
+    if (!pass(reader->push(decoder.push(id)))) {
       end = End::Stopped;
       break;
     }
@@ -203,7 +209,9 @@ bool Conversation::answer(std::vector<int64_t> history, AnswerSink sink,
     if (!step(&id, 1, error))
       return false;
   }
-  pass(decoder.finish());
+  pass(reader->push(decoder.finish()));
+  std::vector<ToolCall> none;
+  pass(reader->finish(none));
   return true;
 }
 
@@ -217,7 +225,7 @@ bool Conversation::ask(const std::string &question, AnswerSink sink,
     pictures.insert(pictures.end(), message.pictures.begin(),
                     message.pictures.end());
   std::vector<int64_t> ids;
-  std::string text;
+  AnswerText text;
   bool good = prompt->encode(*tokenizer, messages, ids, error) &&
               placePictures(model.info(), pictures.size(), ids, error);
   if (good && static_cast<int64_t>(ids.size()) >= session->capacity())
@@ -231,7 +239,8 @@ bool Conversation::ask(const std::string &question, AnswerSink sink,
     messages.pop_back();
     return false;
   }
-  messages.push_back({"assistant", text, {}});
+  messages.push_back({"assistant", text.content, {}});
+  messages.back().reasoning = text.reasoning;
   return true;
 }
 

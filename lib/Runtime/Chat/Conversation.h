@@ -8,7 +8,7 @@
 #ifndef ATTUNE_LIB_RUNTIME_CHAT_CONVERSATION_H
 #define ATTUNE_LIB_RUNTIME_CHAT_CONVERSATION_H
 
-#include "attune/Runtime/Chat.h"
+#include "AnswerReader.h"
 
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@
 namespace attune::runtime {
 
 /// Where an answer goes; it returns false to end it.
-using AnswerSink = bool (*)(void *context, const std::string &piece);
+using AnswerSink = bool (*)(void *context, const AnswerText &piece);
 
 class Conversation {
 public:
@@ -50,7 +50,7 @@ private:
   bool prefill(const std::vector<int64_t> &ids,
                const std::vector<PicturePtr> &pictures, Error &error);
   bool answer(std::vector<int64_t> history, AnswerSink sink, void *context,
-              std::string &text, End &end, Error &error);
+              AnswerText &text, End &end, Error &error);
   bool step(const int64_t *ids, size_t count, Error &error);
 
   CompiledModel &model;
@@ -58,6 +58,7 @@ private:
   Sampler sampler;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<ChatPrompt> prompt;
+  AnswerFormat format;
   std::unique_ptr<Session> session;
   std::vector<int64_t> ends;
   std::vector<int64_t> cached; ///< keys of what the session holds

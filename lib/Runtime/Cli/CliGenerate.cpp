@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Chat/AnswerReader.h"
+#include "../Chat/ReasoningPrinter.h"
 #include "../Clock.h"
 #include "../Generation/Generation.h"
 #include "../Generation/StopText.h"
@@ -47,6 +49,10 @@ public:
       decoder.reset(new StreamDecoder(*tokenizer, /*skipSpecial=*/true));
   }
 
+  /// The text is an answer of a chat. Reasoning goes to `messages`; if they
+  /// are null, it is in JSON alone.
+  void readAnswer(const AnswerFormat &answers, bool startsInReasoning,
+                  const Messages *messages);
   /// Before the first token: the prompt, as text if that is known.
   void echo(const Prompt &prompt, const std::vector<int64_t> &ids);
   /// False: no more tokens are wanted.
@@ -67,6 +73,8 @@ private:
         std::fflush(out) != 0)
       broken = true;
   }
+  /// Takes text that was not stopped.
+  void show(const AnswerText &piece);
   void noteLogprobs(const NewToken &token);
   void appendToken(std::string &json, const TokenLogprob &token) const;
 
@@ -77,12 +85,39 @@ private:
   const std::vector<int64_t> *endTokens; ///< null: they are text like others
   std::unique_ptr<StreamDecoder> decoder;
   StopText stop;
+  std::unique_ptr<AnswerReader> reader; ///< null: the text is as it is
+  std::unique_ptr<ReasoningPrinter> reasoning;
   std::vector<int64_t> ids;
-  std::string echoed, text, logprobs; ///< only for JSON
+  std::string echoed, logprobs; ///< only for JSON, as the text
+  AnswerText text;
   bool broken = false;
   double firstTime = 0;
 };
 } // namespace
+
+void Printer::readAnswer(const AnswerFormat &answers, bool startsInReasoning,
+                         const Messages *messages) {
+  reader = AnswerReader::create(answers, startsInReasoning, /*tools=*/nullptr);
+  decoder.reset(
+      new StreamDecoder(*tokenizer, /*skipSpecial=*/true, answers.shown));
+  if (messages && format == GenerateOptions::Format::Text)
+    reasoning.reset(new ReasoningPrinter(*messages));
+}
+
+void Printer::show(const AnswerText &piece) {
+  if (format == GenerateOptions::Format::Json) {
+    text.reasoning += piece.reasoning;
+    text.content += piece.content;
+    return;
+  }
+  if (reasoning) {
+    reasoning->print(piece.reasoning);
+    if (!piece.content.empty())
+      reasoning->end();
+  }
+  if (format == GenerateOptions::Format::Text)
+    print(piece.content);
+}
 
 void Printer::echo(const Prompt &prompt,
                    const std::vector<int64_t> &promptIds) {
@@ -135,16 +170,9 @@ bool Printer::push(const NewToken &token) {
   std::string piece;
   if (decoder && !end)
     piece = stop.push(decoder->push(token.id));
-  switch (format) {
-  case GenerateOptions::Format::Ids:
+  if (format == GenerateOptions::Format::Ids)
     print((ids.size() > 1 ? "," : "") + std::to_string(token.id));
-    break;
-  case GenerateOptions::Format::Json:
-    text += piece;
-    break;
-  default:
-    print(piece);
-  }
+  show(reader ? reader->push(piece) : AnswerText{"", piece});
   return !broken && !stop.isStopped();
 }
 
@@ -157,9 +185,14 @@ void Printer::finish(bool good, const std::vector<int64_t> &promptIds,
   }
   if (stop.isStopped())
     stoppedBy = "stop";
+  show(reader ? reader->push(rest) : AnswerText{"", rest});
+  if (std::vector<ToolCall> none; reader)
+    show(reader->finish(none));
+  if (reasoning)
+    reasoning->end();
   if (format == GenerateOptions::Format::Text) {
     // A command that failed before its first token prints nothing at all.
-    print(rest + (good || !ids.empty() ? "\n" : ""));
+    print(good || !ids.empty() ? "\n" : "");
     return;
   }
   if (format == GenerateOptions::Format::Ids) {
@@ -180,7 +213,11 @@ void Printer::finish(bool good, const std::vector<int64_t> &promptIds,
   appendIds(json, ids);
   if (decoder) {
     json += ",\"text\":";
-    appendJsonString(json, text + rest);
+    appendJsonString(json, text.content);
+  }
+  if (!text.reasoning.empty()) {
+    json += ",\"reasoning\":";
+    appendJsonString(json, text.reasoning);
   }
   if (options.logprobs >= 0)
     json += ",\"logprobs\":[" + logprobs + "]";
@@ -478,12 +515,21 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
     }
   }
   std::unique_ptr<ChatPrompt> chat;
+  AnswerFormat answers;
   if (options.chat && tokenizer) {
     chat = ChatPrompt::create(info, options.messages, error);
     if (!chat)
       return false;
     options.moreEnds = chat->findEnds(*tokenizer);
+    answers = AnswerFormat(*chat, *tokenizer);
   }
+  auto readAnswer = [&](Sink &sink, const Messages *where) {
+    if (!answers.marksReasoning())
+      return;
+    bool starts = answers.opensReasoning(*tokenizer, sink.ids);
+    options.formBehind = starts ? answers.closing : "";
+    sink.printer.readAnswer(answers, starts, where);
+  };
   noteSettings(settings, messages);
   std::vector<int64_t> ends = info.eos;
   ends.insert(ends.end(), options.moreEnds.begin(), options.moreEnds.end());
@@ -506,6 +552,8 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
       else if (!findIds(model, options, tokenizer.get(), chat.get(), prompts[i],
                         pages.sink(i)->ids, error))
         return false;
+      else
+        readAnswer(*pages.sink(i), nullptr);
     TextTimes times;
     if (!pages.run(model, options, times, error))
       return false;
@@ -522,6 +570,7 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
     if (!findIds(model, options, tokenizer.get(), chat.get(), prompt, sink.ids,
                  error))
       return false;
+    readAnswer(sink, &messages);
     double start = monotonicTime();
     std::string stoppedBy;
     bool good = generateTokens(model, sink.ids, options, Sink::push, &sink,

@@ -260,8 +260,10 @@ bool Generation::prepare(const std::vector<int64_t> &prompt, int64_t &positions,
   if (__builtin_add_overflow(static_cast<int64_t>(promptLength), limit.tokens,
                              &positions))
     return error.badInput("--max-new-tokens is absurdly large");
-  if (options.automaton)
+  if (options.automaton) {
     constraint.reset(new Constraint(options.automaton, info.eos));
+    constraint->startBehind(options.formBehind);
+  }
   forced = encoder ? info.forcedBos : -1;
   firstFree = forced >= 0 ? 2 : 1;
   notFirst = info.suppress;

@@ -12,6 +12,8 @@
 #include "Pattern.h"
 #include "SchemaGrammar.h"
 
+#include "attune/Runtime/Tokenizer.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -100,6 +102,13 @@ Constraint::~Constraint() = default;
 
 const float *Constraint::mask(const float *logits, int64_t count,
                               Error &error) {
+  if (!awaited.empty()) {
+    masked.assign(logits, logits + count);
+    for (int64_t id : ends)
+      if (id >= 0 && id < count)
+        masked[id] = -HUGE_VALF;
+    return masked.data();
+  }
   const std::vector<uint64_t> &allowed = automaton->allowed(state);
   if (automaton->isTooLarge()) {
     error.badInput(tooLarge);
@@ -139,12 +148,20 @@ const float *Constraint::mask(const float *logits, int64_t count,
 }
 
 void Constraint::accept(int64_t id) {
+  if (!awaited.empty()) {
+    last += automaton->tokenizer().bytesOf(id);
+    if (last.find(awaited) != std::string::npos)
+      awaited.clear();
+    else if (last.size() >= awaited.size())
+      last.erase(0, last.size() - awaited.size() + 1);
+    return;
+  }
   if (std::find(ends.begin(), ends.end(), id) == ends.end())
     state = automaton->nextToken(state, id);
 }
 
 bool Constraint::isOver() {
-  if (!automaton->isComplete(state))
+  if (!awaited.empty() || !automaton->isComplete(state))
     return false;
   const std::vector<uint64_t> &allowed = automaton->allowed(state);
   // The next step says that the form is too large.

@@ -20,7 +20,8 @@ static constexpr size_t mostSteps = size_t(1) << 20;
 /// A mask of a large vocabulary has 16 kB.
 static constexpr size_t mostMasks = 2048;
 
-TokenTexts::TokenTexts(const Tokenizer &tokenizer) : numIds(tokenizer.size()) {
+TokenTexts::TokenTexts(const Tokenizer &tokenizer)
+    : from(tokenizer), numIds(tokenizer.size()) {
   for (int64_t id = 0; id < numIds; ++id) {
     std::string bytes = tokenizer.bytesOf(id);
     if (!bytes.empty() && !tokenizer.isSpecial(id))

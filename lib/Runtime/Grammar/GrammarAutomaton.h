@@ -40,6 +40,7 @@ class TokenTexts {
 public:
   explicit TokenTexts(const Tokenizer &tokenizer);
 
+  const Tokenizer &tokenizer() const { return from; }
   struct Entry {
     std::string bytes;
     int64_t id;
@@ -57,6 +58,7 @@ public:
   }
 
 private:
+  const Tokenizer &from;
   std::vector<Entry> all;
   std::vector<size_t> places;
   int64_t numIds;
@@ -76,6 +78,7 @@ public:
   State nextToken(State state, int64_t id) {
     return texts->has(id) ? next(state, texts->bytesOf(id)) : dead;
   }
+  const Tokenizer &tokenizer() const { return texts->tokenizer(); }
   /// Whether the text may end here.
   bool isComplete(State state) const { return states[state].isComplete; }
   /// A bit for each token of the vocabulary. Means nothing if isTooLarge().

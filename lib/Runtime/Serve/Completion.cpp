@@ -26,11 +26,16 @@ namespace attune::runtime {
 Choice::Choice(std::shared_ptr<Completion> owner, unsigned index)
     : completion(std::move(owner)), index(index),
       stop(completion->request.options.stops) {
+  const CompletionRequest &request = completion->request;
+  const AnswerFormat &format = completion->model.answers;
+  bool hasParts = request.isChat && (format.marksReasoning() || request.tools);
+  if (hasParts)
+    reader = AnswerReader::create(format, request.startsInReasoning,
+                                  request.tools.get());
   if (completion->model.tokenizer)
-    decoder.reset(new StreamDecoder(*completion->model.tokenizer,
-                                    /*skipSpecial=*/true));
-  if (completion->request.findsToolCalls)
-    finder.reset(new ToolCallFinder());
+    decoder.reset(
+        new StreamDecoder(*completion->model.tokenizer, /*skipSpecial=*/true,
+                          hasParts ? format.shown : std::vector<int64_t>()));
 }
 
 const char *Choice::whyAbandoned() const {
@@ -73,31 +78,37 @@ bool Choice::push(const NewToken &token) {
   for (char byte : piece)
     numCharacters += (byte & 0xC0) != 0x80; // not one within a character
   passOn(stop.push(piece));
+  if (reader && reader->isReasoning())
+    ++exchange.reasoningTokens;
   return !stop.isStopped();
 }
 
 void Choice::passOn(const std::string &piece) {
   numShown += piece.size();
-  show(finder ? finder->push(piece) : piece);
+  show(reader ? reader->push(piece) : AnswerText{"", piece});
 }
 
-void Choice::show(const std::string &piece) {
-  text += piece;
-  if (!completion->request.streams || piece.empty())
+void Choice::show(const AnswerText &piece) {
+  text.reasoning += piece.reasoning;
+  text.content += piece.content;
+  if (!completion->request.streams)
     return;
-  std::string fields;
-  if (completion->request.isChat) {
-    fields = "\"delta\":{\"content\":";
-    appendJsonString(fields, text);
-    fields += '}';
-  } else {
-    fields = "\"text\":";
-    appendJsonString(fields, text);
-  }
+  sendText("reasoning_content", text.reasoning);
+  sendText("content", text.content);
+}
+
+void Choice::sendText(const char *member, std::string &piece) {
+  if (piece.empty())
+    return;
+  std::string fields = completion->request.isChat
+                           ? "\"delta\":{\"" + std::string(member) + "\":"
+                           : "\"text\":";
+  appendJsonString(fields, piece);
+  fields += completion->request.isChat ? "}" : "";
   fields += ",\"logprobs\":" + formatLogprobs(numSent);
   numSent = logprobs.size();
   completion->sendChoice(*this, fields, nullptr);
-  text.clear();
+  piece.clear();
 }
 
 void Choice::finish(const char *why, const Error &error) {
@@ -116,9 +127,9 @@ void Choice::finish(const char *why, const Error &error) {
     rest = stop.push(rest);
     passOn(rest + stop.finish());
   }
-  if (finder && (reason == "eos" || reason == "caller" || reason == "length" ||
+  if (reader && (reason == "eos" || reason == "caller" || reason == "length" ||
                  reason == "context")) {
-    show(finder->finish(calls));
+    show(reader->finish(calls));
     if (completion->request.streams && !calls.empty())
       completion->sendChoice(*this,
                              "\"delta\":{\"tool_calls\":" + formatCalls() +
@@ -266,6 +277,7 @@ void Completion::start(Scheduler &scheduler) {
     sequence.ends = request.ends;
     sequence.wantsLogits = request.options.logprobs >= 0;
     sequence.automaton = request.options.automaton;
+    sequence.formBehind = request.options.formBehind;
     if (request.choices > 1)
       sequence.family = choices[i - i % request.choices].get();
     sequence.sink = choices[i];
@@ -303,7 +315,9 @@ std::string Completion::formatUsage() const {
          ",\"completion_tokens\":" + std::to_string(written) +
          ",\"total_tokens\":" + std::to_string(read + written) +
          ",\"prompt_tokens_details\":{\"cached_tokens\":" +
-         std::to_string(exchange->cachedTokens) + "}}";
+         std::to_string(exchange->cachedTokens) +
+         "},\"completion_tokens_details\":{\"reasoning_tokens\":" +
+         std::to_string(exchange->reasoningTokens) + "}}";
 }
 
 void Completion::sendEvent(const std::string &data) {
@@ -347,10 +361,14 @@ std::string Completion::formatChoice(const Choice &choice) const {
   std::string out = "{\"index\":" + std::to_string(choice.index);
   if (request.isChat) {
     out += ",\"message\":{\"role\":\"assistant\",\"content\":";
-    if (choice.text.empty() && !choice.calls.empty())
+    if (choice.text.content.empty() && !choice.calls.empty())
       out += "null";
     else
-      appendJsonString(out, choice.text);
+      appendJsonString(out, choice.text.content);
+    if (!choice.text.reasoning.empty()) {
+      out += ",\"reasoning_content\":";
+      appendJsonString(out, choice.text.reasoning);
+    }
     if (!choice.calls.empty())
       out += ",\"tool_calls\":" + choice.formatCalls();
     out += ",\"refusal\":null}";
@@ -358,7 +376,7 @@ std::string Completion::formatChoice(const Choice &choice) const {
     out += ",\"text\":";
     const std::string &prompt =
         request.prompts[choice.index / request.choices].text;
-    appendJsonString(out, request.echo ? prompt + choice.text : choice.text);
+    appendJsonString(out, (request.echo ? prompt : "") + choice.text.content);
     if (!model.tokenizer) {
       out += ",\"token_ids\":[";
       for (size_t i = 0; i < choice.ids.size(); ++i)

@@ -14,12 +14,12 @@
 #ifndef ATTUNE_LIB_RUNTIME_SERVE_COMPLETION_H
 #define ATTUNE_LIB_RUNTIME_SERVE_COMPLETION_H
 
+#include "../Chat/AnswerReader.h"
 #include "../Generation/StopText.h"
 #include "../Generation/TokenLogprobs.h"
 #include "CompletionRequest.h"
 #include "Exchange.h"
 #include "Scheduler.h"
-#include "ToolCalls.h"
 
 #include "attune/Runtime/Tokenizer.h"
 
@@ -54,7 +54,8 @@ private:
   /// Takes text that was not stopped.
   void passOn(const std::string &piece);
   /// Writes text, in a stream at once.
-  void show(const std::string &piece);
+  void show(const AnswerText &piece);
+  void sendText(const char *member, std::string &piece);
   std::string formatCalls() const;
   /// Entries from `from` on, in the form of the request's interface.
   std::string formatLogprobs(size_t from) const;
@@ -63,12 +64,12 @@ private:
   unsigned index;
   std::unique_ptr<StreamDecoder> decoder; ///< null without a tokenizer
   StopText stop;
-  std::string text;         ///< whole, or what was not sent yet
+  AnswerText text;          ///< whole, or what was not sent yet
   size_t numDecoded = 0;    ///< bytes of text that tokens made
   size_t numCharacters = 0; ///< of these bytes
   size_t numShown = 0;      ///< bytes of text that were not stopped
   size_t numSent = 0;       ///< entries of `logprobs` that were sent
-  std::unique_ptr<ToolCallFinder> finder; ///< null: calls are text
+  std::unique_ptr<AnswerReader> reader; ///< null: the text is as it is
   std::vector<ToolCall> calls;
   std::vector<Entry> logprobs;
   std::vector<int64_t> ids; ///< without a tokenizer: the answer

@@ -179,6 +179,35 @@ bool CompletionRequest::readToolChoice(RequestFields &fields,
   return options.automaton || error.set("'tools': " + problem.message, "tools");
 }
 
+/// Variables of the chat template. Templates call what `reasoning_effort` says
+/// by one of three names; they pass over others.
+static bool readVariables(RequestFields &fields, JsonValue &variables) {
+  variables.kind = JsonValue::Kind::Object;
+  auto set = [&](const char *name, JsonValue value) {
+    variables.keys.push_back(name);
+    variables.items.push_back(std::move(value));
+  };
+  std::string effort;
+  if (!fields.take("reasoning_effort", effort))
+    return false;
+  if (!effort.empty()) {
+    JsonValue thinks, level;
+    thinks.kind = JsonValue::Kind::Bool;
+    thinks.boolean = effort != "none";
+    level.kind = JsonValue::Kind::String;
+    level.string = effort;
+    set("enable_thinking", thinks); // Qwen 3, GLM 4.5, SmolLM 3
+    set("thinking", thinks);        // DeepSeek V3.1, Granite 3
+    set("reasoning_effort", level); // gpt-oss
+  }
+  const JsonValue *given = fields.find("chat_template_kwargs");
+  if (given && !given->isObject())
+    return fields.expected("chat_template_kwargs", "an object", *given);
+  for (size_t i = 0; given && i < given->items.size(); ++i)
+    set(given->keys[i].c_str(), given->items[i]);
+  return true;
+}
+
 bool CompletionRequest::readMessages(RequestFields &fields,
                                      const ServedModel &model,
                                      RequestError &error) {
@@ -211,16 +240,21 @@ bool CompletionRequest::readMessages(RequestFields &fields,
   if (tools && !model.chat->takesTools())
     return error.set("'tools': the model's chat template knows no tools",
                      "tools", "unsupported_parameter");
-  findsToolCalls = tools != nullptr;
-  const JsonValue *variables = fields.find("chat_template_kwargs");
-  if (variables && !variables->isObject())
-    return fields.expected("chat_template_kwargs", "an object", *variables);
+  if (tools)
+    this->tools.reset(new JsonValue(*tools));
+  JsonValue variables;
+  if (!readVariables(fields, variables))
+    return false;
   CompletionPrompt prompt;
   Error problem;
-  if (!model.chat->encode(*model.tokenizer, messages, tools, variables,
+  if (!model.chat->encode(*model.tokenizer, messages, tools, &variables,
                           prompt.ids, problem) ||
       !placePictures(*model.info, reader.pictures.size(), prompt.ids, problem))
     return error.set(problem.message, "messages");
+  startsInReasoning =
+      model.answers.opensReasoning(*model.tokenizer, prompt.ids);
+  if (startsInReasoning)
+    options.formBehind = model.answers.closing;
   prompt.pictures = std::move(reader.pictures);
   prompts.push_back(std::move(prompt));
   return true;

@@ -8,6 +8,7 @@
 #ifndef ATTUNE_LIB_RUNTIME_SERVE_COMPLETIONREQUEST_H
 #define ATTUNE_LIB_RUNTIME_SERVE_COMPLETIONREQUEST_H
 
+#include "../Chat/AnswerFormat.h"
 #include "RequestFields.h"
 
 #include "attune/Runtime/Chat.h"
@@ -27,6 +28,7 @@ struct ServedModel {
   const ChatPrompt *chat = nullptr;         ///< null: it has no chat template
   std::string noChat;                       ///< why not
   std::vector<int64_t> chatEnds;            ///< that end a message
+  AnswerFormat answers;                     ///< of messages
   GenerateOptions defaults;                 ///< of the command line
   int64_t adapter = 0;  ///< number of the adapter if a request names no model
   int64_t capacity = 0; ///< most tokens of a sequence
@@ -52,7 +54,9 @@ struct CompletionRequest {
   bool streams = false;
   bool includesUsage = false; ///< at the end of a stream
   bool echo = false;
-  bool findsToolCalls = false; ///< in what the model writes
+  /// That the model may call; null: its text has no calls.
+  std::shared_ptr<const JsonValue> tools;
+  bool startsInReasoning = false; ///< the prompt has opened it
 
   /// Reads the body of a request to /v1/completions or /v1/chat/completions.
   bool read(const JsonValue &body, bool chat, const ServedModel &model,

@@ -137,6 +137,31 @@ bool MessageReader::readParts(JsonValue &content, bool isUser) {
   return true;
 }
 
+/// The reasoning of an earlier answer comes as `reasoning_content` or, from
+/// other servers, as `reasoning`. Most templates read the first name. gpt-oss
+/// reads `thinking`, in front of calls of tools alone and not beside a content.
+static void nameReasoning(JsonValue &message) {
+  const std::string *text = textOf(message, "reasoning_content");
+  if (!text)
+    text = textOf(message, "reasoning");
+  if (!text)
+    return;
+  JsonValue value;
+  value.kind = JsonValue::Kind::String;
+  value.string = *text;
+  auto add = [&](const char *name) {
+    if (message.find(name))
+      return;
+    message.keys.push_back(name);
+    message.items.push_back(value);
+  };
+  const JsonValue *content = message.find("content");
+  add("reasoning_content");
+  if (!content || content->isNull() ||
+      (content->isString() && content->string.empty()))
+    add("thinking");
+}
+
 bool MessageReader::read(JsonValue &message) {
   const JsonValue *role = message.isObject() ? message.find("role") : nullptr;
   if (!role || !role->isString())
@@ -178,6 +203,7 @@ bool MessageReader::read(JsonValue &message) {
           }
     }
   }
+  nameReasoning(message);
   return hasContent || hasCalls || fail("a message has no content");
 }
 

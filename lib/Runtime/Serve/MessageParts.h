@@ -37,6 +37,7 @@ public:
   /// Checks a message and brings it into the form that templates read:
   /// arguments of calls as objects, as transformers has them, and a content
   /// without pictures as a text.
+  /// Reasoning gets all names that templates have for it.
   bool read(JsonValue &message);
   /// Pictures of all messages, in their order.
   std::vector<PicturePtr> pictures;

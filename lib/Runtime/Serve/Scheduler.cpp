@@ -285,9 +285,11 @@ bool Scheduler::enter(Active &each, Error &error) {
     slots->giveUp(each.slot, ignored);
     return false;
   }
-  if (each.request.automaton && !each.constraint)
+  if (each.request.automaton && !each.constraint) {
     each.constraint.reset(
         new Constraint(each.request.automaton, each.request.ends));
+    each.constraint->startBehind(each.request.formBehind);
+  }
   each.chooser.reset(new Chooser(slots->session(each.slot), each.sampler,
                                  each.request.wantsLogits,
                                  each.constraint.get()));

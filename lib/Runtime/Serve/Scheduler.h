@@ -73,6 +73,8 @@ struct SequenceRequest {
   /// computed once. Null: it has no others.
   const void *family = nullptr;
   std::shared_ptr<GrammarAutomaton> automaton; ///< null: any text
+  std::string
+      formBehind; ///< what the form comes behind; empty: it holds at once
   std::shared_ptr<TokenSink> sink;
 };
 

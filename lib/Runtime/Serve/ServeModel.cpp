@@ -86,6 +86,7 @@ bool Served::open(CompiledModel &compiled, const ServeOptions &options,
       return false;
     model.chat = chat.get();
     model.chatEnds = chat->findEnds(*tokenizer);
+    model.answers = AnswerFormat(*chat, *tokenizer);
   }
   std::unique_ptr<Embedder> candidate(new Embedder(compiled));
   Error problem;

@@ -221,7 +221,8 @@ std::string Tokenizer::decode(const std::vector<int64_t> &ids,
 }
 
 std::string StreamDecoder::push(int64_t id) {
-  if (skipSpecial && tokenizer.isSpecial(id))
+  if (skipSpecial && tokenizer.isSpecial(id) &&
+      std::find(shown.begin(), shown.end(), id) == shown.end())
     return "";
   if (tokenizer.data->decoder.isByteLevel()) {
     held += tokenizer.bytesOf(id);
@@ -240,7 +241,8 @@ std::string StreamDecoder::push(int64_t id) {
 /// those before it; what was said before is taken off.
 std::string StreamDecoder::decodeWindow(bool last) {
   constexpr size_t mostHeld = 64;
-  std::string text = tokenizer.decode(window, skipSpecial);
+  // What is skipped is not in the window.
+  std::string text = tokenizer.decode(window, /*skipSpecial=*/false);
   static constexpr std::string_view replacement = "\xEF\xBF\xBD";
   bool open = text.size() >= replacement.size() &&
               std::string_view(text).substr(text.size() - replacement.size()) ==
@@ -254,7 +256,7 @@ std::string StreamDecoder::decodeWindow(bool last) {
   // The ids of the last piece are what the next one is decoded behind.
   window.erase(window.begin(),
                window.begin() + static_cast<ptrdiff_t>(numSaid));
-  said = tokenizer.decode(window, skipSpecial);
+  said = tokenizer.decode(window, /*skipSpecial=*/false);
   numSaid = window.size();
   return out;
 }

@@ -7,14 +7,14 @@
 //
 // The input is the body of a request: to /v1/chat/completions if it names
 // messages, else to /v1/completions. What the model would write is taken from
-// the input as well, and searched for calls of tools.
+// the input as well, and taken apart into reasoning, content and calls.
 //
 //===----------------------------------------------------------------------===//
 
 #include "../Fuzzing.h"
 
+#include "Chat/AnswerReader.h"
 #include "Serve/CompletionRequest.h"
-#include "Serve/ToolCalls.h"
 
 #include "attune/Runtime/Picture.h"
 #include "attune/Runtime/Sight.h"
@@ -86,20 +86,41 @@ struct Model {
 };
 } // namespace
 
+/// An answer in pieces of `step` bytes; calls become content.
+static AnswerText readAnswer(const AnswerFormat &format, std::string_view text,
+                             size_t step) {
+  JsonValue tools;
+  auto reader =
+      AnswerReader::create(format, /*startsInReasoning=*/false, &tools);
+  AnswerText all;
+  auto add = [&](const AnswerText &part) {
+    all.reasoning += part.reasoning;
+    all.content += part.content;
+  };
+  for (size_t i = 0; i < text.size(); i += step)
+    add(reader->push(text.substr(i, step)));
+  std::vector<ToolCall> calls;
+  add(reader->finish(calls));
+  for (const ToolCall &call : calls)
+    all.content += "|" + call.name + "(" + call.arguments + ")";
+  return all;
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static Model model;
   std::string_view text = attune::fuzzing::asText(data, size);
 
-  // In pieces or whole, the same text and the same calls are found.
-  ToolCallFinder pieces, whole;
-  std::vector<ToolCall> pieceCalls, wholeCalls;
-  std::string said;
-  for (size_t i = 0; i < size; i += 3)
-    said += pieces.push(text.substr(i, 3));
-  said += pieces.finish(pieceCalls);
-  std::string saidWhole = whole.push(text);
-  saidWhole += whole.finish(wholeCalls);
-  FUZZ_REQUIRE(said == saidWhole && pieceCalls.size() == wholeCalls.size());
+  // In pieces or whole, the same parts and the same calls are found.
+  AnswerFormat format;
+  format.hasChannels = size % 2;
+  format.opening = "<think>";
+  format.closing = "</think>";
+  if (size % 3)
+    format.calls = callMarks()[size % callMarks().size()].opening;
+  AnswerText said = readAnswer(format, text, 3);
+  AnswerText saidWhole = readAnswer(format, text, size + 1);
+  FUZZ_REQUIRE(said.content == saidWhole.content &&
+               said.reasoning == saidWhole.reasoning);
 
   JsonValue body;
   std::string problem;
