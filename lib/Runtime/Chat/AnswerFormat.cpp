@@ -41,11 +41,11 @@ AnswerFormat::AnswerFormat(const ChatPrompt &chat, const Tokenizer &tokenizer) {
       show(open);
       show(close);
     }
-  for (const CallMarks &marks : callMarks())
-    if (chat.contains(marks.opening)) {
-      calls = marks.opening;
-      show(marks.opening);
-      for (std::string_view mark : marks.inner)
+  for (const CallSyntax &syntax : callSyntaxes())
+    if (chat.contains(syntax.opening)) {
+      calls = syntax.opening;
+      show(syntax.opening);
+      for (std::string_view mark : syntax.inner)
         show(mark);
       break;
     }

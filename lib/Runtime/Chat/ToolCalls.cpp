@@ -250,14 +250,15 @@ static bool readInvokes(std::string_view text, const JsonValue *tools,
   return trim(text).empty();
 }
 
-static bool readMistral(std::string_view text, std::vector<ToolCall> &calls) {
+static bool readMistral(std::string_view text, const JsonValue *,
+                        std::vector<ToolCall> &calls) {
   if (!take(text, "[TOOL_CALLS]"))
     return false;
   text = trim(text);
   if (!text.empty() && (text[0] == '[' || text[0] == '{'))
     return readJsonCalls(text, calls);
   do {
-    std::string_view name, next, rest;
+    std::string_view name, next;
     if (!takeUntil(text, "[ARGS]", name))
       return false;
     name = name.substr(0, name.find("[CALL_ID]"));
@@ -269,7 +270,8 @@ static bool readMistral(std::string_view text, std::vector<ToolCall> &calls) {
   return true;
 }
 
-static bool readDeepSeek(std::string_view text, std::vector<ToolCall> &calls) {
+static bool readDeepSeek(std::string_view text, const JsonValue *,
+                         std::vector<ToolCall> &calls) {
   if (!take(text, "<｜tool▁calls▁begin｜>"))
     return false;
   std::string_view name, arguments;
@@ -288,7 +290,8 @@ static bool readDeepSeek(std::string_view text, std::vector<ToolCall> &calls) {
   return trim(text).empty();
 }
 
-static bool readKimi(std::string_view text, std::vector<ToolCall> &calls) {
+static bool readKimi(std::string_view text, const JsonValue *,
+                     std::vector<ToolCall> &calls) {
   if (!take(text, "<|tool_calls_section_begin|>"))
     return false;
   std::string_view name, arguments;
@@ -304,40 +307,62 @@ static bool readKimi(std::string_view text, std::vector<ToolCall> &calls) {
   return trim(text).empty();
 }
 
+/// Calls in Python's syntax between marks.
+static bool readMarkedPython(std::string_view text, const JsonValue *,
+                             std::vector<ToolCall> &calls) {
+  std::string_view section;
+  if (!take(text, "<|tool_call_start|>"))
+    return false;
+  if (!takeUntil(text, "<|tool_call_end|>", section)) {
+    section = text;
+    text = {};
+  }
+  return trim(text).empty() && readPythonCalls(section, calls);
+}
+
 //===----------------------------------------------------------------------===//
 // All of them
 //===----------------------------------------------------------------------===//
 
-const std::vector<CallMarks> &callMarks() {
-  static const std::vector<CallMarks> all = {
+const std::vector<CallSyntax> &callSyntaxes() {
+  static const std::vector<CallSyntax> all = {
       {"<｜tool▁calls▁begin｜>",
        {"<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>",
-        "<｜tool▁calls▁end｜>"}},
+        "<｜tool▁calls▁end｜>"},
+       readDeepSeek},
       {"<|tool_calls_section_begin|>",
        {"<|tool_call_begin|>", "<|tool_call_argument_begin|>",
-        "<|tool_call_end|>", "<|tool_calls_section_end|>"}},
-      {"<minimax:tool_call>", {"</minimax:tool_call>"}},
-      {"[TOOL_CALLS]", {"[CALL_ID]", "[ARGS]"}},
+        "<|tool_call_end|>", "<|tool_calls_section_end|>"},
+       readKimi},
+      {"<minimax:tool_call>", {"</minimax:tool_call>"}, readInvokes},
+      {"[TOOL_CALLS]", {"[CALL_ID]", "[ARGS]"}, readMistral},
+      {"<|tool_call_start|>", {"<|tool_call_end|>"}, readMarkedPython},
       {"<tool_call>",
        {"</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>",
-        "</arg_value>"}}};
+        "</arg_value>"},
+       readSections}};
   return all;
 }
 
 bool readToolCalls(std::string_view text, const JsonValue *tools,
                    std::vector<ToolCall> &calls) {
   calls.clear();
-  std::string_view rest = text;
-  bool good =
-      take(rest, "<tool_call>")              ? readSections(text, tools, calls)
-      : take(rest, "[TOOL_CALLS]")           ? readMistral(text, calls)
-      : take(rest, "<｜tool▁calls▁begin｜>") ? readDeepSeek(text, calls)
-      : take(rest, "<|tool_calls_section_begin|>") ? readKimi(text, calls)
-      : take(rest, "<minimax:tool_call>") ? readInvokes(text, tools, calls)
-                                          : readJsonCalls(text, calls);
-  if (!good)
+  for (const CallSyntax &syntax : callSyntaxes()) {
+    std::string_view rest = text;
+    if (!take(rest, syntax.opening))
+      continue;
+    if (syntax.read(text, tools, calls) && !calls.empty())
+      return true;
     calls.clear();
-  return good && !calls.empty();
+    return false;
+  }
+  if (readJsonCalls(text, calls))
+    return true;
+  calls.clear();
+  if (readPythonCalls(text, calls))
+    return true;
+  calls.clear();
+  return false;
 }
 
 std::string ToolCallFinder::push(std::string_view piece) {

@@ -24,6 +24,8 @@
 //                                                  DeepSeek V3 and R1, V3.1
 //   <|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0
 //     <|tool_call_argument_begin|>ARGUMENTS<|tool_call_end|>...  Kimi K2
+//   [NAME(KEY=VALUE, ...), ...], values as Python's literals, alone or between
+//     <|tool_call_start|> and <|tool_call_end|>    Llama 4, LFM2
 //
 // Values between tags are texts where a tool's schema says so, and else JSON if
 // they are any.
@@ -46,19 +48,25 @@ struct ToolCall {
   std::string arguments; ///< JSON
 };
 
-/// Marks of calls that may be special tokens.
-struct CallMarks {
+/// A way that has marks, which may be special tokens.
+struct CallSyntax {
   std::string_view opening; ///< before the first call
   std::vector<std::string_view> inner;
+  /// Reads a text that begins with the opening; the calls mean nothing after a
+  /// failure.
+  bool (*read)(std::string_view text, const JsonValue *tools,
+               std::vector<ToolCall> &calls);
 };
-/// Those of all ways; a chat template that has the first one's opening tells of
-/// that way.
-const std::vector<CallMarks> &callMarks();
+/// All of them. A chat template that has an opening tells of that way; the
+/// first one counts.
+const std::vector<CallSyntax> &callSyntaxes();
 
 /// The calls that a text holds, which is nothing but calls; `tools` may be
 /// null. False: it is something else.
 bool readToolCalls(std::string_view text, const JsonValue *tools,
                    std::vector<ToolCall> &calls);
+/// The same of calls in Python's syntax alone.
+bool readPythonCalls(std::string_view text, std::vector<ToolCall> &calls);
 /// A call whose arguments are `text`, if that is a JSON object.
 bool addToolCall(std::string_view name, std::string_view text,
                  std::vector<ToolCall> &calls);

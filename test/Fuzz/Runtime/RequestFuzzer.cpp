@@ -116,7 +116,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   format.opening = "<think>";
   format.closing = "</think>";
   if (size % 3)
-    format.calls = callMarks()[size % callMarks().size()].opening;
+    format.calls = callSyntaxes()[size % callSyntaxes().size()].opening;
   AnswerText said = readAnswer(format, text, 3);
   AnswerText saidWhole = readAnswer(format, text, size + 1);
   FUZZ_REQUIRE(said.content == saidWhole.content &&

@@ -504,6 +504,74 @@ def forms():
             assert error["param"] == "response_format", error
 
 
+def reasoning():
+    said = "<think>\nHm.\n</think>\n\nYes"
+    call = "<tool_call>add<arg_key>x</arg_key><arg_value>1</arg_value></tool_call>"
+    tools = [{"type": "function", "function": {"name": "add"}}]
+
+    def ask(server, text, **more):
+        body = {"messages": [{"role": "user", "content": text}], **more}
+        reply = server.post("/v1/chat/completions", body)
+        deltas = [event["choices"][0]["delta"] for event in
+                  server.stream("/v1/chat/completions", body)]
+        message = reply["choices"][0]["message"]
+        for name in "reasoning_content", "content":
+            assert "".join(delta.get(name) or "" for delta in deltas) == (
+                message.get(name) or ""), (name, deltas, message)
+        usage = reply["usage"]
+        assert (usage["completion_tokens_details"]["reasoning_tokens"] > 0) == (
+            "reasoning_content" in message), reply
+        return message
+
+    with serving.Server(parrot, "--chat-template=think.jinja") as server:
+        message = ask(server, said)
+        assert message["content"] == "Yes", message
+        assert message["reasoning_content"] == "Hm.", message
+        message = ask(server, "No <think>")
+        assert message["content"] == "No <think>", message
+        message = ask(server, "<think>Hm.</think>" + call, tools=tools)
+        assert message["content"] is None, message
+        assert message["reasoning_content"] == "Hm.", message
+        assert message["tool_calls"][0]["function"] == {
+            "name": "add", "arguments": '{"x":1}'}, message
+        # A form from the first token on leaves no room for it.
+        choice = ask(server, said, response_format={
+            "type": "regex", "pattern": "(yes|no)"})
+        assert choice["content"] in ("yes", "no"), choice
+        # Clients send it back by either name, and templates have theirs.
+        for name in "reasoning_content", "reasoning":
+            reply = server.post("/v1/chat/completions", {"messages": [
+                {"role": "assistant", "content": "a", name: "b"}]})
+            message = reply["choices"][0]["message"]
+            assert message["content"] == "a[b]", message
+        for effort, thinks in ("none", "False"), ("high", "True"):
+            message = ask(server, "a", reasoning_effort=effort)
+            assert message["content"] == f"a/{effort}/{thinks}/{thinks}", message
+        message = ask(server, "a", reasoning_effort="high",
+                      chat_template_kwargs={"thinking": 5})
+        assert message["content"] == "a/high/True/5", message
+        error = server.post("/v1/chat/completions", {
+            "messages": [{"role": "user", "content": "a"}],
+            "reasoning_effort": 3}, 400)["error"]
+        assert error["param"] == "reasoning_effort", error
+    # The template has opened it.
+    with serving.Server(parrot, "--chat-template=opened.jinja") as server:
+        text = 'Hm. {"a"</think>\n{"name": "Wren"}'
+        form = {"type": "json_schema", "json_schema": {"schema": {
+            "type": "object", "properties": {"name": {"type": "string"}},
+            "required": ["name"], "additionalProperties": False}}}
+        for more in {}, {"response_format": form}:
+            message = ask(server, text, **more)
+            assert message["content"] == '{"name": "Wren"}', message
+            assert message["reasoning_content"] == 'Hm. {"a"', message
+    with serving.Server(parrot, "--chat-template=channels.jinja") as server:
+        message = ask(server, "<|channel|>analysis<|message|>Hm.<|end|><|start|>"
+                              "assistant<|channel|>final<|message|>Yes")
+        assert message["content"] == "Yes", message
+        assert message["reasoning_content"] == "Hm.", message
+
+
 serving.run([malformed_requests, refused_requests, keys_and_origins,
              connections, addresses, descriptors, slow_clients, full_server,
-             hang_up, time_limit, stopping, json_log, embeddings, tools, forms])
+             hang_up, time_limit, stopping, json_log, embeddings, tools, forms,
+             reasoning])

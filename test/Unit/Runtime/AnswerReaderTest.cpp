@@ -143,6 +143,16 @@ TEST(ToolCalls, Kimi) {
             "|f({\"a\":1})g({})");
 }
 
+TEST(ToolCalls, Python) {
+  EXPECT_EQ(find(" [f(text='it\\'s', number=-1.5e3), g.h(a=[1, True], b={'k': "
+                 "None,}, c=(), )]"),
+            "|f({\"text\":\"it's\",\"number\":-1.5e3})g.h({\"a\":[1,true],"
+            "\"b\":{\"k\":null},\"c\":[]})");
+  EXPECT_EQ(find("Hm.<|tool_call_start|>[f()]<|tool_call_end|>",
+                 "<|tool_call_start|>"),
+            "Hm.|f({})");
+}
+
 TEST(ToolCalls, WhatIsNoCallIsText) {
   for (const char *text :
        {"Hello <tool",
@@ -164,7 +174,15 @@ TEST(ToolCalls, WhatIsNoCallIsText) {
         "<tool_call>f<arg_key>a</arg_key></tool_call>",
         "[TOOL_CALLS]f[ARGS]{",
         "[TOOL_CALLS]f",
-        "[TOOL_CALLS][ARGS]{}"})
+        "[TOOL_CALLS][ARGS]{}",
+        "[f(]",
+        "[f(a)]",
+        "[f(a=b)]",
+        "[f(a='b)]",
+        "[f(a={1: 2})]",
+        "[f()",
+        "[f()] x",
+        "[see f(x=1)]"})
     EXPECT_EQ(find(text), std::string(text) + "|");
   EXPECT_EQ(
       find("<minimax:tool_call><invoke name=\"f\">", "<minimax:tool_call>"),
