@@ -58,6 +58,13 @@ bool isSameFile(const std::string &one, const std::string &other) {
          S_ISREG(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+bool keepsInput(const std::string &input, const std::string &output,
+                Error &error) {
+  return !isSameFile(input, output) ||
+         error.badInput(output + ": is read by this command and would be "
+                                 "replaced by its result; name another file");
+}
+
 bool readWholeFile(const std::string &path, size_t most, std::string &text,
                    Error &error) {
   FILE *file = std::fopen(path.c_str(), "rb");

@@ -30,6 +30,9 @@ bool findOutputPlace(const std::string &path, OutputPlace &place,
 
 /// Whether both paths are one file that exists.
 bool isSameFile(const std::string &one, const std::string &other);
+/// False, with an error, if a result would replace a file that was read.
+bool keepsInput(const std::string &input, const std::string &output,
+                Error &error);
 
 /// Reads a file of at most `most` bytes.
 bool readWholeFile(const std::string &path, size_t most, std::string &text,

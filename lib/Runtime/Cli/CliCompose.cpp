@@ -89,6 +89,15 @@ static bool saveWritten(const std::string &path, const SoundCodes &written,
   return saveCodes(path, codes, error);
 }
 
+/// Whether no sound and no codes that are read would be replaced.
+static bool keepsSounds(const GenerateOptions &options, Error &error) {
+  for (const std::string &input : {options.audio, options.codes})
+    for (const std::string &output : {options.audioOut, options.codesOut})
+      if (!keepsInput(input, output, error))
+        return false;
+  return true;
+}
+
 /// The codes of a sound.
 static bool encodeSound(CompiledModel &model, const GenerateOptions &options,
                         const Messages &messages, Error &error) {
@@ -120,6 +129,8 @@ static bool encodeSound(CompiledModel &model, const GenerateOptions &options,
 
 bool play(CompiledModel &model, const GenerateOptions &options,
           const Messages &messages, Error &error) {
+  if (!keepsSounds(options, error))
+    return false;
   if (options.codes.empty() && !options.audio.empty())
     return encodeSound(model, options, messages, error);
   if (options.codes.empty())
@@ -156,7 +167,7 @@ bool compose(CompiledModel &model, const GenerateOptions &options, FILE *out,
              const Messages &messages, Error &error) {
   const ModelInfo &info = model.info();
   std::vector<int64_t> ids;
-  if (!checkOptions(options, info, error) ||
+  if (!checkOptions(options, info, error) || !keepsSounds(options, error) ||
       !readText(info, options, ids, error))
     return false;
   SoundCodes begun, codes;

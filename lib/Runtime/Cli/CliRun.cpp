@@ -174,11 +174,8 @@ bool executeRun(CompiledModel &model, const RunOptions &options,
                                    : "model '" + model.info().name + "'") +
         " has no forward entry; the function to run is called @forward and "
         "has the attribute attune.entry");
-  if (isSameFile(options.inputs, options.outputs))
-    return error.badInput(options.outputs +
-                          ": is the file of inputs and would be replaced by "
-                          "the outputs; name another file");
-  if (!model.chooseAdapter(options.adapter, error))
+  if (!keepsInput(options.inputs, options.outputs, error) ||
+      !model.chooseAdapter(options.adapter, error))
     return false;
   std::string_view suffix = fileSuffix(options.outputs);
   bool wholeFile = suffix == ".html" || suffix == ".npy";

@@ -8,6 +8,7 @@
 #include "Embedder.h"
 
 #include "attune/Runtime/Tokenizer.h"
+#include "attune/Runtime/WholeFile.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -125,7 +126,8 @@ bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
   std::vector<std::string> texts;
   std::unique_ptr<Tokenizer> tokenizer;
   Embedder embedder(model);
-  if (!model.chooseAdapter(options.adapter, error) ||
+  if (!keepsInput(options.file, options.outputs, error) ||
+      !model.chooseAdapter(options.adapter, error) ||
       !readTexts(options, texts, error) ||
       !embedder.open(error, /*wantsScores=*/!options.pairs.empty()))
     return false;
