@@ -35,7 +35,7 @@ readJson(const std::string &path, DiagnosticEngine &diags, bool &good) {
 bool driver::readPooling(const std::string &folder, ProductInfo &info,
                          DiagnosticEngine &diags) {
   bool good = true, pools = false;
-  std::string unknown;
+  std::string unknown, place = "1_Pooling";
   auto leaveOut = [&](llvm::StringRef what) {
     unknown += (unknown.empty() ? "" : ", ") + what.str();
   };
@@ -54,22 +54,33 @@ bool driver::readPooling(const std::string &folder, ProductInfo &info,
           // Part of the model, like the pooling before it.
           pools = true;
           info.normalizes = false;
-        } else if (!name.empty() && name != "Transformer" &&
-                   name != "Pooling") {
+        } else if (name == "Pooling") {
+          place = object->getString("path").value_or(place).str();
+        } else if (!name.empty() && name != "Transformer") {
           leaveOut(name);
         }
       }
   }
   if (!good)
     return false;
-  if (auto limits =
-          readJson(folder + "/sentence_bert_config.json", diags, good))
-    if (const llvm::json::Object *object = limits->getAsObject())
-      if (auto most = object->getInteger("max_seq_length"))
-        info.mostTokens = std::max<int64_t>(*most, 0);
-  if (!good)
-    return false;
-  auto config = readJson(folder + "/1_Pooling/config.json", diags, good);
+  // The first of these names that is there counts.
+  for (llvm::StringRef model : {"bert", "roberta", "distilbert", "camembert",
+                                "albert", "xlm-roberta", "xlnet"}) {
+    auto settings = readJson(
+        (folder + "/sentence_" + model + "_config.json").str(), diags, good);
+    if (!good)
+      return false;
+    const llvm::json::Object *object =
+        settings ? settings->getAsObject() : nullptr;
+    if (!object)
+      continue;
+    if (auto most = object->getInteger("max_seq_length"))
+      info.mostTokens = std::max<int64_t>(*most, 0);
+    if (object->getBoolean("do_lower_case").value_or(false))
+      leaveOut("do_lower_case");
+    break;
+  }
+  auto config = readJson(folder + "/" + place + "/config.json", diags, good);
   if (const llvm::json::Object *object =
           config ? config->getAsObject() : nullptr) {
     static const std::pair<llvm::StringRef, const char *> modes[] = {

@@ -61,10 +61,22 @@ static std::optional<std::vector<Module>> readModules(JsonFile &file) {
   return modules;
 }
 
+/// Where modules.json has the pooling.
+static std::string poolingPath(const JsonFile &file) {
+  for (const Value &item : file.root->elements) {
+    const Value *type = item.isObject() ? item.find("type") : nullptr;
+    const Value *path = item.isObject() ? item.find("path") : nullptr;
+    if (type && type->isString() && lastPart(type->text) == "Pooling" && path &&
+        path->isString())
+      return path->text;
+  }
+  return "1_Pooling";
+}
+
 /// How tokens become one vector; the folder's other ways have no op.
 static std::optional<PoolKind> readPool(const std::string &folder,
                                         DiagnosticEngine &diags) {
-  auto source = readSourceFile(folder + "/1_Pooling/config.json", diags);
+  auto source = readSourceFile(folder + "/config.json", diags);
   if (!source)
     return std::nullopt;
   JsonFile file(source, diags);
@@ -155,7 +167,8 @@ bool addSentenceModules(const std::string &folder, Model &model,
   if (!modules || modules->empty())
     return modules.has_value();
   const Layer *last = findResult(model.streams, tokens->layer);
-  std::optional<PoolKind> kind = readPool(folder, diags);
+  std::optional<PoolKind> kind =
+      readPool(folder + "/" + poolingPath(file), diags);
   if (!last || !kind)
     return false;
   KeyReport keys;
