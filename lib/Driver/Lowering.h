@@ -57,6 +57,8 @@ public:
   mlir::ModuleOp getModule() { return *module; }
   /// Whether the model, once imported, continues texts.
   bool canGenerate() const { return generates; }
+  /// Whether its folder says how tokens become the vector of a text.
+  bool pools() const { return info && !info->pooling.empty(); }
   /// The weights alone, as optimize() laid them out.
   mlir::ModuleOp getWeights() { return *weights; }
   /// Bytes of these that belong to experts a token does not go through.

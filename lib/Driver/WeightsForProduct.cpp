@@ -74,6 +74,12 @@ static bool mergeLoras(Checkpoint &checkpoint, const ModelSource &source,
     if (!merged || (source.model &&
                     !checkShared(*source.model, *merged, lora.folder, report)))
       return false;
+    if (merged->matrices == 0 && merged->replaced == 0) {
+      report.error({}, lora.folder + ": this adapter has no tensor, so it "
+                                     "would change nothing; its files may be "
+                                     "incomplete");
+      return false;
+    }
     report.note(
         {}, lora.folder + ": merged into " + std::to_string(merged->matrices) +
                 (merged->matrices == 1 ? " matrix" : " matrices") +

@@ -58,6 +58,8 @@ public:
   bool encode(const Tokenizer &tokenizer, const JsonValue &messages,
               const JsonValue *tools, const JsonValue *more,
               std::vector<int64_t> &ids, Error &error) const;
+  /// Whether the template reads a content in parts.
+  bool takesParts() const { return readsParts; }
   /// Whether the template tells the model of tools.
   bool takesTools() const { return toolUse || chat->mentions("tools"); }
   /// Whether the template has this text: it shows how the model's answers are
@@ -83,9 +85,8 @@ private:
   /// The model's template for messages with tools; null: the same one.
   std::unique_ptr<ChatTemplate> toolUse;
   std::string place; ///< of the template, for messages
-  /// The template passes over a content that is a text: it wants a list of
-  /// parts.
-  bool wantsParts = false;
+  /// The template reads a content in parts; it passes over one that is a text.
+  bool readsParts = false, wantsParts = false;
   JsonValue variables;
   JsonValue images; ///< how the model sees them
 };

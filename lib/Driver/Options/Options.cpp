@@ -217,6 +217,11 @@ std::variant<Options, ExitCode> Parser::run() {
     return fail("a verb is needed: one of " + join(verbs, ", "));
   }
   StringRef first = args.front();
+  for (const VerbInfo &info : getVerbs())
+    if (first == "help" && args.size() > 1 && args[1] == getName(info.verb)) {
+      printUsage(info, outs());
+      return ExitCode::Success;
+    }
   if (first == "--help" || first == "-h" || first == "help") {
     printHelp(outs());
     return ExitCode::Success;

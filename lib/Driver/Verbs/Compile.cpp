@@ -190,6 +190,8 @@ void Compiler::reportWritten() {
       next += " generate --codes=FILE.safetensors --audio-out=FILE.wav";
     else if (source.model && source.model->audio)
       next += " generate --audio=FILE.wav";
+    else if (lowering.pools() && !source.tokenizerPath.empty())
+      next += " embed --text=\"...\"";
     else if (!lowering.canGenerate())
       next += " run --inputs=IN.safetensors --outputs=OUT.safetensors";
     else if (!source.tokenizerPath.empty())

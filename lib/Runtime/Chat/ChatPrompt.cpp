@@ -159,8 +159,9 @@ std::unique_ptr<ChatPrompt> ChatPrompt::create(const ModelInfo &info,
   for (const auto &[name, value] : options.variables)
     setMember(prompt->variables, name, value);
   prompt->images = info.images;
-  prompt->wantsParts = !prompt->rendersTexts(/*asParts=*/false) &&
-                       prompt->rendersTexts(/*asParts=*/true);
+  prompt->readsParts = prompt->rendersTexts(/*asParts=*/true);
+  prompt->wantsParts =
+      prompt->readsParts && !prompt->rendersTexts(/*asParts=*/false);
   return prompt;
 }
 

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 
 #include <sys/random.h>
@@ -155,6 +156,17 @@ static std::string makeId(const char *kind) {
   return text;
 }
 
+/// Nine letters and digits: Mistral's template takes no others.
+static std::string makeCallId() {
+  static constexpr std::string_view signs =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  std::string name = makeId("").substr(0, 16), out;
+  uint64_t number = std::strtoull(name.c_str(), nullptr, 16);
+  for (int i = 0; i < 9; ++i, number /= signs.size())
+    out += signs[number % signs.size()];
+  return out;
+}
+
 std::string Choice::formatCalls() const {
   std::string out;
   for (size_t i = 0; i < calls.size(); ++i) {
@@ -162,7 +174,7 @@ std::string Choice::formatCalls() const {
     // Pieces of a stream are put together by their index.
     out += completion->request.streams ? "{\"index\":" + std::to_string(i) + ","
                                        : std::string("{");
-    out += "\"id\":\"" + makeId("call_") +
+    out += "\"id\":\"" + makeCallId() +
            "\",\"type\":\"function\",\"function\":{\"name\":";
     appendJsonString(out, calls[i].name);
     out += ",\"arguments\":";

@@ -226,7 +226,8 @@ bool CompletionRequest::readMessages(RequestFields &fields,
                          std::to_string(mostMessages) + " messages",
                      "messages");
   JsonValue messages = *list;
-  MessageReader reader(*model.info, model.capacity, model.mostPixels, error);
+  MessageReader reader(*model.info, model.capacity, model.mostPixels,
+                       model.chat->takesParts(), error);
   for (JsonValue &message : messages.items)
     if (!reader.read(message))
       return false;
@@ -247,8 +248,15 @@ bool CompletionRequest::readMessages(RequestFields &fields,
     return false;
   CompletionPrompt prompt;
   Error problem;
-  if (!model.chat->encode(*model.tokenizer, messages, tools, &variables,
-                          prompt.ids, problem) ||
+  auto encode = [&](Error &problem) {
+    return model.chat->encode(*model.tokenizer, messages, tools, &variables,
+                              prompt.ids, problem);
+  };
+  // Some templates put arguments of calls behind texts, as the texts that they
+  // were (DeepSeek's).
+  Error ignored;
+  if ((!encode(problem) &&
+       !(restoreArguments(messages, *list) && encode(ignored))) ||
       !placePictures(*model.info, reader.pictures.size(), prompt.ids, problem))
     return error.set(problem.message, "messages");
   startsInReasoning =

@@ -101,8 +101,8 @@ bool MessageReader::readPicture(const JsonValue &part) {
   return true;
 }
 
-/// A content in parts: a text, one piece after the other, as most templates
-/// read nothing else, unless a part is a picture.
+/// A content in parts: a text, one piece after the other, unless a part is a
+/// picture or the template reads parts.
 bool MessageReader::readParts(JsonValue &content, bool isUser) {
   size_t before = pictures.size();
   std::string text;
@@ -129,12 +129,51 @@ bool MessageReader::readParts(JsonValue &content, bool isUser) {
     }
     part = std::move(plain);
   }
-  if (pictures.size() > before)
+  if (pictures.size() > before || keepsParts)
     return true;
   content = JsonValue();
   content.kind = JsonValue::Kind::String;
   content.string = std::move(text);
   return true;
+}
+
+static void setText(JsonValue &message, const char *name,
+                    const std::string &text) {
+  size_t at = 0;
+  while (at < message.keys.size() && message.keys[at] != name)
+    ++at;
+  if (at == message.keys.size()) {
+    message.keys.push_back(name);
+    message.items.emplace_back();
+  }
+  message.items[at] = JsonValue();
+  message.items[at].kind = JsonValue::Kind::String;
+  message.items[at].string = text;
+}
+
+bool restoreArguments(JsonValue &messages, const JsonValue &given) {
+  auto memberOf = [](JsonValue &object, std::string_view key) -> JsonValue * {
+    for (size_t i = 0; i < object.keys.size(); ++i)
+      if (object.keys[i] == key)
+        return &object.items[i];
+    return nullptr;
+  };
+  bool any = false;
+  for (size_t i = 0; i < given.items.size(); ++i) {
+    const JsonValue *from = given.items[i].find("tool_calls");
+    JsonValue *to = memberOf(messages.items[i], "tool_calls");
+    for (size_t k = 0; from && to && k < from->items.size(); ++k) {
+      const JsonValue *function = from->items[k].find("function");
+      JsonValue *own = memberOf(to->items[k], "function");
+      const std::string *text =
+          function ? textOf(*function, "arguments") : nullptr;
+      if (!text || !own)
+        continue;
+      setText(*own, "arguments", *text);
+      any = true;
+    }
+  }
+  return any;
 }
 
 /// The reasoning of an earlier answer comes as `reasoning_content` or, from
@@ -146,20 +185,13 @@ static void nameReasoning(JsonValue &message) {
     text = textOf(message, "reasoning");
   if (!text)
     return;
-  JsonValue value;
-  value.kind = JsonValue::Kind::String;
-  value.string = *text;
-  auto add = [&](const char *name) {
-    if (message.find(name))
-      return;
-    message.keys.push_back(name);
-    message.items.push_back(value);
-  };
+  std::string reasoning = *text; // which setText() may move
   const JsonValue *content = message.find("content");
-  add("reasoning_content");
-  if (!content || content->isNull() ||
-      (content->isString() && content->string.empty()))
-    add("thinking");
+  bool isSilent = !content || content->isNull() ||
+                  (content->isString() && content->string.empty());
+  setText(message, "reasoning_content", reasoning);
+  if (isSilent)
+    setText(message, "thinking", reasoning);
 }
 
 bool MessageReader::read(JsonValue &message) {
@@ -204,6 +236,9 @@ bool MessageReader::read(JsonValue &message) {
     }
   }
   nameReasoning(message);
+  // Templates look into the content of an answer that is nothing but calls.
+  if (!hasContent && hasCalls)
+    setText(message, "content", "");
   return hasContent || hasCalls || fail("a message has no content");
 }
 

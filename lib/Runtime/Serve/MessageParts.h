@@ -23,20 +23,25 @@ namespace attune::runtime {
 bool decodeDataUrl(std::string_view url, std::string &bytes,
                    std::string &problem);
 
+/// Gives calls in messages that were read the texts of arguments that they were
+/// `given` with. False: there is none.
+bool restoreArguments(JsonValue &messages, const JsonValue &given);
+
 /// Reads the messages of one request.
 class MessageReader {
 public:
   /// A text has `capacity` tokens at most, and all pictures of a request
   /// `mostPixels`: reading them takes memory and time before the model sees
   /// them.
+  /// `keepsParts`: the template reads contents in parts.
   MessageReader(const ModelInfo &model, int64_t capacity, uint64_t mostPixels,
-                RequestError &error)
-      : model(model), capacity(capacity), pixelsLeft(mostPixels), error(error) {
-  }
+                bool keepsParts, RequestError &error)
+      : model(model), capacity(capacity), pixelsLeft(mostPixels),
+        keepsParts(keepsParts), error(error) {}
 
   /// Checks a message and brings it into the form that templates read:
   /// arguments of calls as objects, as transformers has them, and a content
-  /// without pictures as a text.
+  /// without pictures as a text. An answer of calls alone has an empty content.
   /// Reasoning gets all names that templates have for it.
   bool read(JsonValue &message);
   /// Pictures of all messages, in their order.
@@ -52,6 +57,7 @@ private:
   const ModelInfo &model;
   int64_t capacity;
   uint64_t pixelsLeft;
+  bool keepsParts;
   RequestError &error;
 };
 

@@ -473,12 +473,31 @@ std::string Server::formatModel(const std::string &id) const {
          ",\"output_modalities\":[\"text\"]}" + parent + "}";
 }
 
+/// A part of an address, whose %XX are bytes (RFC 3986).
+static std::string decodePart(std::string_view part) {
+  std::string out;
+  for (size_t i = 0; i < part.size(); ++i) {
+    auto digit = [&](size_t at) {
+      char c = at < part.size() ? part[at] : ' ';
+      return c >= '0' && c <= '9'   ? c - '0'
+             : c >= 'A' && c <= 'F' ? c - 'A' + 10
+             : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                    : -1;
+    };
+    bool isByte = part[i] == '%' && digit(i + 1) >= 0 && digit(i + 2) >= 0;
+    out +=
+        isByte ? static_cast<char>(digit(i + 1) << 4 | digit(i + 2)) : part[i];
+    i += isByte ? 2 : 0;
+  }
+  return out;
+}
+
 /// The model or adapter of "/v1/models/NAME"; empty: it is neither.
 static std::string nameOfModel(std::string_view path, const ModelInfo &info) {
   static constexpr std::string_view start = "/v1/models/";
   if (path.substr(0, start.size()) != start)
     return "";
-  std::string name(path.substr(start.size()));
+  std::string name = decodePart(path.substr(start.size()));
   bool known = name == info.name ||
                std::find(info.adapters.begin(), info.adapters.end(), name) !=
                    info.adapters.end();

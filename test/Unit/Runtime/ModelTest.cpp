@@ -283,7 +283,9 @@ TEST(Generate, DamagedWeightsAreNamed) {
   GenerateOptions options;
   options.promptIds = {1};
   EXPECT_EQ(generated(fake, options), "error: the logits hold NaN at token 3: "
-                                      "the weights may be damaged");
+                                      "the weights may be damaged ('attune "
+                                      "compile --check-weights' names the "
+                                      "tensors)");
 }
 
 } // namespace
