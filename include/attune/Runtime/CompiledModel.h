@@ -503,7 +503,12 @@ private:
     }
   };
   /// Takes a row that a step for several sessions gave.
-  bool setLogits(const uint8_t *from, Error &error);
+  void setLogits(const uint8_t *from);
+  /// Takes the memory that setLogits() needs.
+  bool reserveLogits(Error &error);
+  /// After a call that failed: what the session was at `before` tokens, or
+  /// empty. `ran`: the model may have changed its state.
+  void undo(int64_t before, bool ran);
   uint64_t bytesHeld(const Cache &cache) const {
     return cache.bytesOf(static_cast<uint64_t>(past - firstOf(cache.window)));
   }
