@@ -231,6 +231,10 @@ uint64_t CompiledModel::frameHighWater() const {
   return gpu ? gpu->frameHighWater() : threads->frameHighWater();
 }
 
+std::string CompiledModel::whyNotPersistent() const {
+  return gpu ? gpu->whyNotPersistent() : "";
+}
+
 namespace {
 struct Call {
   attune_entry_fn function;

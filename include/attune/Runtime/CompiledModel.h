@@ -122,6 +122,9 @@ public:
   bool write(uint8_t *to, const void *from, uint64_t bytes, Error &error);
   /// The GPU that the model runs on; null: the CPU does.
   CudaDevice *device() const { return gpu.get(); }
+  /// Why steps do without the persistent kernels that they were compiled with,
+  /// known after one of them; empty: nothing is to be said. Any thread may ask.
+  std::string whyNotPersistent() const;
   /// The most bytes of intermediate results that were ever in use.
   uint64_t frameHighWater() const;
 

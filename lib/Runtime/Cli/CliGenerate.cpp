@@ -543,6 +543,8 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
     printGuesses(guesses, sum, messages);
   if (options.stats)
     printStatistics(sum, model.frameHighWater(), messages);
+  if (std::string why = model.whyNotPersistent(); options.stats && !why.empty())
+    messages.note(kWithoutPersistent + why);
   return true;
 }
 
