@@ -424,6 +424,10 @@ TEST_F(Quota, OfVersionOne) {
   write("cpu,cpuacct/x/cpu.cfs_quota_us", "250000\n");
   EXPECT_EQ(cores(groups), 3u);
   EXPECT_EQ(cores("5:cpuset:/x\n"), 0u);
+  // The kernel may name controllers in another order than their folder.
+  EXPECT_EQ(cores("4:cpuacct,cpu:/x\n"), 3u);
+  std::filesystem::rename(folder / "cpu,cpuacct", folder / "cpu");
+  EXPECT_EQ(cores(groups), 3u);
 }
 
 TEST(ThreadTeam, KernelsRunWithoutATeam) {
