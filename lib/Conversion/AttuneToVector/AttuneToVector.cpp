@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attention/Index.h"
-#include "Matmul/NormsOfFew.h"
 #include "Patterns.h"
+#include "Warps/NormsOfFew.h"
 
 #include "attune/Conversion/Passes.h"
 #include "attune/Conversion/Schedule.h"
