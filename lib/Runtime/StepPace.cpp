@@ -12,8 +12,7 @@
 namespace attune::runtime {
 
 void StepPace::clearWindow() {
-  steps = 0;
-  sleeps = 0;
+  steps = stepsWithSleep = 0;
   seconds = 0;
 }
 
@@ -33,7 +32,8 @@ void StepPace::endTrial(bool isFaster) {
     own = Direction();
     // What it came from was slower.
     other.left = other.pause;
-  } else if (tried < usual && tried > 1) {
+  } else if (tried < usual && tried > 1 &&
+             seconds < alike * stepSeconds * steps) {
     own.isFar = true;
   } else {
     own.isFar = false;
@@ -44,10 +44,10 @@ void StepPace::endTrial(bool isFaster) {
   clearWindow();
 }
 
-void StepPace::end(double stepTook, uint32_t stepSleeps) {
+void StepPace::end(double stepTook, uint32_t sleeps) {
   ++steps;
   seconds += stepTook;
-  sleeps += stepSleeps;
+  stepsWithSleep += sleeps > 0;
   if (tried) {
     bool isFaster = seconds < gain * stepSeconds * windowSteps;
     if (!isFaster || steps == windowSteps)
@@ -59,7 +59,7 @@ void StepPace::end(double stepTook, uint32_t stepSleeps) {
   stepSeconds = seconds / steps;
   for (Direction *each : {&fewer, &more})
     each->left -= each->left > 0;
-  if (usual > 1 && sleeps >= windowSteps && fewer.left == 0)
+  if (usual > 1 && stepsWithSleep >= mostSteps && fewer.left == 0)
     tried = fewer.isFar ? 1 : usual / 2;
   else if (usual < most && more.left == 0)
     tried = std::min(2 * usual, most);

@@ -12,11 +12,11 @@
 //
 // Nothing says beforehand how many are best, so it is measured, on steps that
 // are alike. Steps are looked at in windows. If threads went to sleep at
-// barriers in one, which none does while all have cores, half of them are tried
-// in the next, and then one alone. That stays so if it was clearly faster. Now
-// and then twice as many are tried, by the same rule. A trial that fails is
-// repeated later, each time after twice as many windows, and ends once it has
-// taken too long.
+// barriers in most of one, which none does while all have cores, half of them
+// are tried in the next, and then, if half was about as fast as all, one alone.
+// That stays so if it was clearly faster. Now and then twice as many are tried,
+// by the same rule. A trial that fails is repeated later, each time after twice
+// as many windows, and ends once it has taken too long.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +40,10 @@ public:
 private:
   static constexpr unsigned windowSteps = 8, firstPause = 16,
                             longestPause = 512;
-  /// A trial has to be faster by this.
-  static constexpr double gain = 0.8;
+  /// Steps of a window in which threads sleep, where fewer are tried.
+  static constexpr unsigned mostSteps = 6;
+  /// A trial has to be faster by this; up to `alike` it is about as fast.
+  static constexpr double gain = 0.8, alike = 1.2;
 
   /// Trials of fewer threads, or of more.
   struct Direction {
@@ -57,8 +59,7 @@ private:
   double stepSeconds = 0; ///< with the usual threads
   Direction fewer, more;
   // The window.
-  unsigned steps = 0;
-  uint64_t sleeps = 0;
+  unsigned steps = 0, stepsWithSleep = 0;
   double seconds = 0;
 };
 
