@@ -219,8 +219,8 @@ bool Lowering::internalError(llvm::StringRef stage, mlir::PassManager &passes) {
     if (!file.has_error()) {
       message += " with the reproducer: " + path.str().str();
     } else {
-      message += "; there is no room for its reproducer: " +
-                 file.error().message();
+      message +=
+          "; there is no room for its reproducer: " + file.error().message();
       file.clear_error();
       llvm::sys::fs::remove(path);
     }

@@ -35,8 +35,8 @@ static std::string tryToRead(llvm::StringRef bytecode,
   if (child < 0)
     return "";
   if (child == 0) {
-    for (int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGTRAP,
-                       SIGALRM})
+    for (int signal :
+         {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGTRAP, SIGALRM})
       std::signal(signal, SIG_DFL);
     // The reader after this one reports errors, once.
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);

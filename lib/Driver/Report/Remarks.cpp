@@ -49,8 +49,9 @@ private:
 class YamlStreamer final : public MLIRRemarkStreamerBase {
 public:
   explicit YamlStreamer(std::string &text)
-      : out(text), serializer(llvm::cantFail(llvm::remarks::createRemarkSerializer(
-                       llvm::remarks::Format::YAML, out))) {}
+      : out(text),
+        serializer(llvm::cantFail(llvm::remarks::createRemarkSerializer(
+            llvm::remarks::Format::YAML, out))) {}
 
   void streamOptimizationRemark(const Remark &remark) override {
     serializer->emit(remark.generateRemark());

@@ -92,8 +92,7 @@ bool CudaPersistent::addRun(CudaProgram &program, std::vector<char> &image,
   if (blocks == 0)
     return refuse("a multiprocessor has no room for a block of " +
                   std::to_string(one.threads) + " threads and " +
-                  std::to_string(one.sharedBytes) +
-                  " bytes of shared memory");
+                  std::to_string(one.sharedBytes) + " bytes of shared memory");
   std::vector<StepLaunch> launches = describe(work, first, last, kernel);
   StepSchedule schedule = makeSchedule(launches, blocks);
   std::string problem = findScheduleProblem(schedule, launches, blocks);

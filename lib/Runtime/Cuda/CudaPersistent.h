@@ -93,7 +93,7 @@ private:
   const std::vector<CudaHandle> &kernels;
   unsigned multiprocessors = 0; ///< 0: it cannot
   std::vector<Room> rooms;      ///< of kernels that were asked for
-  std::string refusal; ///< written once, before `refused` is set
+  std::string refusal;          ///< written once, before `refused` is set
   std::atomic<bool> refused{false};
 };
 

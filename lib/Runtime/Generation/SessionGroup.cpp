@@ -301,8 +301,7 @@ bool SessionGroup::findRoom(unsigned number, Error &error) {
 
 /// All of them have the token then, or none has.
 bool SessionGroup::stepTogether(const std::vector<unsigned> &members,
-                                const std::vector<int64_t> &ids,
-                                Error &error) {
+                                const std::vector<int64_t> &ids, Error &error) {
   if (!bringToFront(members, error))
     return false;
   auto rows = static_cast<int64_t>(members.size());
