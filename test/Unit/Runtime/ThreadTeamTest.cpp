@@ -439,8 +439,8 @@ TEST(StepPace, StopsWhereItIsBest) {
   EXPECT_EQ(pace.begin(2), 8u);
 }
 
-/// Threads that are late at barriers leave a step to the others, until they are
-/// in time.
+/// Threads that are late at barriers leave steps to the others. When they come
+/// back depends on what else the machine does: StepPace alone is asked that.
 TEST(ThreadTeam, StepsOfFewerThreads) {
   std::unique_ptr<ThreadTeam> team = makeTeam(4);
   struct Step {
@@ -487,9 +487,6 @@ TEST(ThreadTeam, StepsOfFewerThreads) {
       },
       &all, error));
   EXPECT_EQ(all.threads, 4u);
-  step.isCrowded = false;
-  run(600);
-  EXPECT_GT(step.threads, 1u);
 }
 
 TEST(ThreadTeam, DefaultIsEveryCore) {
