@@ -9,6 +9,7 @@
 #include "Patterns.h"
 #include "Warps/NormsOfFew.h"
 
+#include "Attune/AttuneIndexOps.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/Conversion/Schedule.h"
 
@@ -65,12 +66,13 @@ struct Reasons final : RewriterBase::Listener {
                      function_ref<void(Diagnostic &)> reasonCallback) override {
     Diagnostic reason(UnknownLoc::get(context), DiagnosticSeverity::Note);
     reasonCallback(reason);
-    texts.insert(reason.str());
+    if (std::string text = reason.str(); !llvm::is_contained(texts, text))
+      texts.push_back(std::move(text));
   }
   explicit Reasons(MLIRContext *context) : context(context) {}
 
   MLIRContext *context;
-  llvm::SetVector<std::string> texts;
+  std::vector<std::string> texts;
 };
 } // namespace
 

@@ -22,7 +22,7 @@ func.func @norm(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
 func.func @loss(%x: tensor<?x?xf32>, %t: tensor<?xi64>) -> tensor<f32> {
   // expected-error@+2 {{'attune.cross_entropy' op does not become vector code: no pattern takes it}}
   // expected-note@+1 {{logits of rank 2 or 3 and of static width only}}
-  %l = attune.cross_entropy %x, %t : tensor<?x?xf32>, tensor<?xi64> -> tensor<f32>
+  %l = attune.cross_entropy %x, %t ignore -100 : tensor<?x?xf32>, tensor<?xi64> -> tensor<f32>
   return %l : tensor<f32>
 }
 
