@@ -172,12 +172,24 @@ std::optional<std::string> CodeCache::find(const std::string &key) const {
 void CodeCache::add(const std::string &key, llvm::StringRef content) {
   if (std::error_code problem = llvm::sys::fs::create_directories(folder))
     return warn(problem.message());
-  llvm::Error failed =
-      llvm::writeToOutput(getPath(key), [&](llvm::raw_ostream &stream) {
-        stream << kMagic << hashOf(content) << content;
-        return llvm::Error::success();
-      });
-  if (failed)
+  std::string path = getPath(key);
+  llvm::Expected<llvm::sys::fs::TempFile> file =
+      llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp");
+  if (!file)
+    return warn(llvm::toString(file.takeError()));
+  std::error_code problem;
+  {
+    llvm::raw_fd_ostream stream(file->FD, /*shouldClose=*/false);
+    stream << kMagic << hashOf(content) << content;
+    stream.flush();
+    problem = stream.error();
+    stream.clear_error(); // else the stream ends the program
+  }
+  if (problem) {
+    llvm::consumeError(file->discard());
+    return warn(problem.message());
+  }
+  if (llvm::Error failed = file->keep(path))
     warn(llvm::toString(std::move(failed)));
 }
 

@@ -205,14 +205,25 @@ bool Lowering::internalError(llvm::StringRef stage, mlir::PassManager &passes) {
   std::string message = ("internal error while " + stage).str();
   if (!llvm::sys::fs::createTemporaryFile("attune-reproducer", "mlir",
                                           descriptor, path)) {
-    llvm::raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
+    // A text first: a full disk is no second failure.
+    std::string text;
+    llvm::raw_string_ostream stream(text);
     stream << "// Attune " ATTUNE_VERSION_STRING " failed while " << stage
            << ". To see it again:\n// attune-opt --pass-pipeline='";
     passes.printAsTextualPipeline(stream);
     stream << "' " << path << "\n" << printModule(*before, /*locations=*/true);
-    message += "; this is a bug in Attune, please report it with the "
-               "reproducer: " +
-               path.str().str();
+    llvm::raw_fd_ostream file(descriptor, /*shouldClose=*/true);
+    file << text;
+    file.close();
+    message += "; this is a bug in Attune, please report it";
+    if (!file.has_error()) {
+      message += " with the reproducer: " + path.str().str();
+    } else {
+      message +=
+          "; there is no room for its reproducer: " + file.error().message();
+      file.clear_error();
+      llvm::sys::fs::remove(path);
+    }
   }
   return fail(message, ExitCode::InternalError);
 }
@@ -351,10 +362,9 @@ bool Lowering::import(Entries entries) {
   if (code != ExitCode::Success)
     return false;
   if (!options.remarks.empty() &&
-      !writeRemarks(modules.getContext(), options.remarks, report)) {
-    code = ExitCode::BadCommandLine;
-    return false;
-  }
+      !collectRemarks(modules.getContext(), options.remarks, remarks))
+    return fail("internal error: MLIR takes no remarks",
+                ExitCode::InternalError);
   if (options.validate) {
     ValidationOptions allowed;
     allowed.atol = options.atol;

@@ -63,6 +63,10 @@ public:
   mlir::ModuleOp getWeights() { return *weights; }
   /// Bytes of these that belong to experts a token does not go through.
   double getInactiveBytes() const { return inactiveBytes; }
+  /// What passes remarked so far, with --remarks.
+  const std::string &getRemarks() const { return remarks; }
+  /// Adds those of the same model for another CPU.
+  void addRemarks(const std::string &others) { remarks += others; }
   /// Writes a stage into the folder of `--emit-stages`, if there is one.
   bool dump(llvm::StringRef name, llvm::StringRef text);
   bool dumpModule(llvm::StringRef name);
@@ -92,6 +96,7 @@ private:
   const Options &options;
   Report &report;
   const ModelSource &source;
+  std::string remarks; ///< outlives the context, which adds to it
   Modules modules;
   PipelineOptions pipeline;
   StageReport stages;

@@ -77,6 +77,8 @@ std::optional<ProductBytes> driver::compileVariants(const Options &options,
     report.setCpu(variant.name);
     std::optional<ProductBytes> object = lowering.compile(Entries::All, "obj");
     report.setCpu("");
+    if (!isFirst)
+      first.addRemarks(lowering.getRemarks());
     if (!object) {
       first.code = lowering.code;
       return std::nullopt;

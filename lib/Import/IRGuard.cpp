@@ -12,9 +12,11 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/Support/Process.h"
 
 #include <csignal>
 #include <fcntl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,22 +24,27 @@ using namespace mlir;
 
 namespace attune {
 
-/// Whether a process that reads `bytecode` lives; whether it takes it is for
-/// the reader after this.
-static bool survivesReading(llvm::StringRef bytecode,
-                            const DialectRegistry &registry) {
+/// What a trial process may take. A reader that loops ends, too.
+static constexpr unsigned seconds = 60;
+
+/// What a process dies of that reads `bytecode`; empty: it lives. Whether it
+/// takes it is for the reader after this.
+static std::string tryToRead(llvm::StringRef bytecode,
+                             const DialectRegistry &registry) {
   pid_t child = fork();
   if (child < 0)
-    return true;
+    return "";
   if (child == 0) {
-    for (int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGTRAP})
+    for (int signal :
+         {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGTRAP, SIGALRM})
       std::signal(signal, SIG_DFL);
     // The reader after this one reports errors, once.
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     dup2(nowhere, STDERR_FILENO);
-    // A reader that loops ends, too.
-    constexpr unsigned seconds = 60;
-    alarm(seconds);
+    itimerval limit = {{0, 0}, {seconds, 0}};
+    if (llvm::sys::Process::GetEnv("ATTUNE_TEST_HURRY_GUARD"))
+      limit.it_value = {0, 1};
+    setitimer(ITIMER_REAL, &limit, nullptr);
     MLIRContext context(registry, MLIRContext::Threading::DISABLED);
     context.allowUnregisteredDialects();
     OwningOpRef<ModuleOp> module =
@@ -47,7 +54,16 @@ static bool survivesReading(llvm::StringRef bytecode,
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR)
     ;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return "";
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+    return "the bytecode was not read within " + std::to_string(seconds) +
+           " seconds by a trial process: it may be damaged, or the machine is "
+           "busy";
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+    return "a trial process that read the bytecode was killed: it may be "
+           "damaged, or memory is short";
+  return "the bytecode is damaged: a trial process died of reading it";
 }
 
 std::string IRProblem::in(llvm::StringRef file) const {
@@ -59,11 +75,10 @@ std::string IRProblem::in(llvm::StringRef file) const {
 std::optional<IRProblem> findIRProblem(llvm::StringRef text,
                                        const DialectRegistry &registry) {
   if (isBytecode(text)) {
-    if (survivesReading(text, registry))
+    std::string problem = tryToRead(text, registry);
+    if (problem.empty())
       return std::nullopt;
-    return IRProblem{0, 0,
-                     "the bytecode is damaged: a trial process died of reading "
-                     "it; use the text of the module"};
+    return IRProblem{0, 0, problem + "; use the text of the module"};
   }
   size_t at = findTooDeep(text);
   if (at == llvm::StringRef::npos)

@@ -173,16 +173,10 @@ attune_status attune_set_step(attune_set *set, const uint32_t *sequences,
                           " is full: it has " + std::to_string(set->capacity) +
                           " positions");
   }
+  std::vector<unsigned> members(sequences, sequences + count);
+  std::vector<int64_t> tokens(ids, ids + count);
   Error error;
-  if (group.stepsTogether()) {
-    std::vector<unsigned> members(sequences, sequences + count);
-    std::vector<int64_t> tokens(ids, ids + count);
-    return group.step(members, tokens, error) ? ATTUNE_OK : failCall(error);
-  }
-  for (uint32_t i = 0; i < count; ++i)
-    if (!group.session(sequences[i]).step(&ids[i], 1, error))
-      return failCall(error);
-  return ATTUNE_OK;
+  return group.step(members, tokens, error) ? ATTUNE_OK : failCall(error);
 }
 
 int32_t attune_set_steps_together(attune_set *set) {

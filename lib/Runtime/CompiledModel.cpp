@@ -231,6 +231,10 @@ uint64_t CompiledModel::frameHighWater() const {
   return gpu ? gpu->frameHighWater() : threads->frameHighWater();
 }
 
+std::string CompiledModel::whyNotPersistent() const {
+  return gpu ? gpu->whyNotPersistent() : "";
+}
+
 namespace {
 struct Call {
   attune_entry_fn function;
@@ -244,6 +248,25 @@ bool CompiledModel::call(const EntryInfo &entry, void **args, Error &error) {
   return callHere(entry, args, error);
 }
 
+/// What calls of the same length have in common that append some tokens to
+/// caches; 0: the call is no such step.
+static uint64_t kindOfStep(const EntryInfo &entry, void **args) {
+  constexpr int64_t mostRows = 64;
+  const ArgInfo *ids = entry.findIds();
+  if (!ids || std::none_of(entry.args.begin(), entry.args.end(),
+                           [](const ArgInfo &arg) {
+                             return arg.kind == ArgKind::Cache;
+                           }))
+    return 0;
+  // A descriptor: two addresses, an offset, sizes.
+  auto *words = static_cast<const int64_t *>(args[ids - entry.args.data()]);
+  int64_t rows = 1;
+  for (size_t d = 0; d < ids->shape.size(); ++d)
+    rows *= std::min(words[3 + d], mostRows + 1);
+  return rows <= mostRows ? (uint64_t(entry.index) + 1) << 32 | uint64_t(rows)
+                          : 0;
+}
+
 bool CompiledModel::callHere(const EntryInfo &entry, void **args,
                              Error &error) {
   if (gpu)
@@ -254,7 +277,7 @@ bool CompiledModel::callHere(const EntryInfo &entry, void **args,
         auto *call = static_cast<Call *>(context);
         call->function(call->args);
       },
-      &call, error);
+      &call, error, kindOfStep(entry, args));
 }
 
 bool CompiledModel::rehearse(const EntryInfo &entry, void **args,

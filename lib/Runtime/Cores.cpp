@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include <sched.h>
 #include <unistd.h>
@@ -61,19 +62,28 @@ unsigned coresOfQuota(const char *groups, const char *mount) {
     if (!path)
       continue;
     *path++ = '\0';
-    std::string controllers = names + 1, folder = mount;
+    std::string controllers = names + 1;
+    std::vector<std::string> folders = {mount};
     bool isFirstVersion = !controllers.empty();
     if (isFirstVersion) {
       if (("," + controllers + ",").find(",cpu,") == std::string::npos)
         continue;
-      folder += "/" + controllers;
+      // The folder may name the same controllers in another order, or this one
+      // alone.
+      folders.clear();
+      for (const std::string &name :
+           {controllers, std::string("cpu"), std::string("cpu,cpuacct"),
+            std::string("cpuacct,cpu")})
+        folders.push_back(std::string(mount) + "/" + name);
     }
     // In a container the path may be one of the machine outside, while its
     // own group lies at the top.
     for (std::string group = path;;) {
-      unsigned own = coresOfGroup(folder + group, isFirstVersion);
-      if (own && (!least || own < least))
-        least = own;
+      for (const std::string &folder : folders) {
+        unsigned own = coresOfGroup(folder + group, isFirstVersion);
+        if (own && (!least || own < least))
+          least = own;
+      }
       size_t above = group.rfind('/');
       if (above == std::string::npos)
         break;

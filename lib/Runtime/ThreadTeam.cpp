@@ -9,6 +9,7 @@
 #include "attune/Runtime/Model.h"
 
 #include "Clock.h"
+#include "StepPace.h"
 
 #include <algorithm>
 #include <atomic>
@@ -80,23 +81,30 @@ struct Signal {
     if (sleepers.load())
       futexWakeAll(word);
   }
+  /// For a word that one thread alone writes.
+  void set(uint32_t value) {
+    word.store(value); // as above
+    if (sleepers.load())
+      futexWakeAll(word);
+  }
   void sleepWhile(uint32_t old) {
     sleepers.fetch_add(1);
     while (word.load() == old)
       futexWait(word, old);
     sleepers.fetch_sub(1);
   }
-  void waitWhile(uint32_t old, bool spin);
+  /// True: this thread slept.
+  bool waitWhile(uint32_t old, bool spin);
 };
 } // namespace
 
 /// Waits until the word is no longer `old`. `spin`: there is a core for every
 /// thread of the team.
-void Signal::waitWhile(uint32_t old, bool spin) {
+bool Signal::waitWhile(uint32_t old, bool spin) {
   for (unsigned i = spin ? spinTurns : 0; i; --i) {
     if (get() != old) {
       spinTurns = std::min(spinTurns * 2, mostSpins);
-      return;
+      return false;
     }
     relax();
   }
@@ -106,7 +114,7 @@ void Signal::waitWhile(uint32_t old, bool spin) {
   } else if (spin) {
     for (double start = monotonicTime(), before = start;;) {
       if (get() != old)
-        return;
+        return false;
       sched_yield();
       double now = monotonicTime();
       if (now - before > longYield)
@@ -117,6 +125,7 @@ void Signal::waitWhile(uint32_t old, bool spin) {
     }
   }
   sleepWhile(old);
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -162,13 +171,20 @@ uint64_t physicalMemory() {
 
 struct ThreadTeam::State {
   unsigned size = 1;
-  bool spin = false; // there is a core for every thread
+  unsigned active = 1; // the first of them, which the task is for
+  StepPace pace{1};
+  std::atomic<uint32_t> sleeps{0}; // at barriers, of the task so far
+  bool spin = false;               // there is a core for every thread
   Arena arena;
   uint64_t frameLimit = 0;
   uint64_t highWater = 0; // written by thread 0 only
 
   // One word per line: spinning on one must not slow the others.
-  alignas(64) Signal epoch;                     // a new value is a new task
+  // A new value is a new task. Its last bits are how many threads it is for:
+  // the others never look at it.
+  alignas(64) Signal epoch;
+  static constexpr uint32_t epochSteps = 2 * maxThreads;
+  alignas(64) Signal more; // a new value: a task may be for more threads
   alignas(64) std::atomic<uint32_t> working{0}; // workers not yet done
   alignas(64) Signal allDone;                   // a new value: none is working
   alignas(64) std::atomic<uint32_t> arrived{0}; // at the barrier
@@ -202,6 +218,7 @@ struct ThreadTeam::State {
   void workerLoop(unsigned index);
   void execute(unsigned index, uint64_t top, bool isPaused);
   void start(Task newTask, void *newContext);
+  void setEpoch(unsigned threads);
   void leave();
   uint64_t finish();
   void pauseHere();
@@ -271,6 +288,7 @@ void ThreadTeam::State::workerLoop(unsigned index) {
   uint32_t seen = 0;
   unsigned patience = 2 * mostSpins; // as in spinWhile
   for (;;) {
+    uint32_t rested = more.get(); // before the epoch is looked at
     unsigned left = spin ? patience : 0;
     for (; left && epoch.get() == seen; --left)
       relax();
@@ -280,6 +298,11 @@ void ThreadTeam::State::workerLoop(unsigned index) {
     if (epoch.get() == seen)
       epoch.sleepWhile(seen);
     seen = epoch.get();
+    if (index >= seen % epochSteps) {
+      more.sleepWhile(rested);
+      seen = epochSteps - 1; // no epoch: numbers come again while it rests
+      continue;
+    }
     if (!task)
       return;
     if (sleeps)
@@ -351,6 +374,8 @@ ThreadTeam::create(unsigned threads, uint64_t frameLimit, Error &error) {
   pthread_attr_destroy(&attributes);
   if (failure)
     return nullptr;
+  state.active = state.size;
+  state.pace = StepPace(state.size);
   state.claims = std::vector<State::Claims>(state.size);
   return team;
 }
@@ -360,7 +385,7 @@ ThreadTeam::~ThreadTeam() {
     return;
   if (state->process == getpid()) {
     state->task = nullptr;
-    state->epoch.raise();
+    state->setEpoch(state->size);
     for (pthread_t worker : state->workers)
       pthread_join(worker, nullptr);
   }
@@ -372,7 +397,15 @@ void ThreadTeam::State::start(Task newTask, void *newContext) {
   task = newTask;
   context = newContext;
   wanted.store(0);
-  working.store(size - 1);
+  working.store(active - 1);
+}
+
+/// Wakes the workers of a task, all of whose words are there.
+void ThreadTeam::State::setEpoch(unsigned threads) {
+  uint32_t last = epoch.get();
+  epoch.set((last / epochSteps + 1) * epochSteps + threads);
+  if (threads > last % epochSteps)
+    more.raise();
 }
 
 /// A worker has done its part of the task.
@@ -385,8 +418,8 @@ void ThreadTeam::State::leave() {
 uint64_t ThreadTeam::State::finish() {
   for (uint32_t seen = allDone.get();
        working.load(std::memory_order_acquire) != 0; seen = allDone.get())
-    if (working.load() != 0)
-      allDone.waitWhile(seen, spin);
+    if (working.load() != 0 && allDone.waitWhile(seen, spin))
+      sleeps.fetch_add(1, std::memory_order_relaxed);
   // Whoever left early may have left barriers half full and loops half done.
   arrived.store(0);
   phase.raise();
@@ -412,7 +445,7 @@ void ThreadTeam::State::pauseHere() {
   current.phase = phase.get();
 }
 
-bool ThreadTeam::run(Task task, void *context, Error &error) {
+bool ThreadTeam::run(Task task, void *context, Error &error, uint64_t kind) {
   if (state->process != getpid())
     return error.set(ExitBadCommandLine,
                      "the process was forked after the model was opened, and "
@@ -431,13 +464,19 @@ bool ThreadTeam::run(Task task, void *context, Error &error) {
     team.start(outer, outerContext); // at which all still are
   } else {
     pthread_mutex_lock(&team.turn);
+    bool isPaced = kind && team.size > 1;
+    double start = isPaced ? monotonicTime() : 0;
+    team.active = isPaced ? team.pace.begin(kind) : team.size;
+    team.sleeps.store(0, std::memory_order_relaxed);
     team.start(task, context);
     if (team.size > 1) {
       team.callersCore = sched_getcpu();
-      team.epoch.raise();
+      team.setEpoch(team.active);
     }
     team.execute(0, 0, team.pause != nullptr);
     wanted = team.finish();
+    if (isPaced)
+      team.pace.end(monotonicTime() - start, team.sleeps.load());
     pthread_mutex_unlock(&team.turn);
   }
   if (!wanted)
@@ -471,11 +510,12 @@ void attune_rt_barrier(void) {
     return;
   }
   uint32_t phase = current.phase++;
-  if (team->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == team->size) {
+  if (team->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 ==
+      team->active) {
     team->arrived.store(0, std::memory_order_relaxed);
     team->phase.raise();
-  } else {
-    team->phase.waitWhile(phase, team->spin);
+  } else if (team->phase.waitWhile(phase, team->spin)) {
+    team->sleeps.fetch_add(1, std::memory_order_relaxed);
   }
   if (current.isPaused)
     team->pauseHere();
@@ -489,7 +529,7 @@ int64_t attune_rt_claim(int64_t total) {
   ThreadTeam::State *team = current.team;
   if (!team)
     return ownClaimed < total ? ownClaimed++ : total;
-  uint64_t all = total > 0 ? uint64_t(total) : 0, size = team->size;
+  uint64_t all = total > 0 ? uint64_t(total) : 0, size = team->active;
   for (uint64_t i = 0; i < size; ++i) {
     uint64_t owner = (current.index + i) % size, number;
     uint64_t limit = (all + size - 1 - owner) / size;
@@ -502,7 +542,7 @@ int64_t attune_rt_claim(int64_t total) {
 int64_t attune_rt_thread(void) { return current.index; }
 
 int64_t attune_rt_num_threads(void) {
-  return current.team ? current.team->size : 1;
+  return current.team ? current.team->active : 1;
 }
 
 void *attune_rt_frame_push(int64_t bytes) {

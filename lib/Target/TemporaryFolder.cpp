@@ -8,6 +8,7 @@
 #include "attune/Target/TemporaryFolder.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace attune {
 
@@ -21,6 +22,19 @@ TemporaryFolder::TemporaryFolder(llvm::StringRef name) {
 TemporaryFolder::~TemporaryFolder() {
   if (!problem)
     llvm::sys::fs::remove_directories(path);
+}
+
+std::error_code TemporaryFolder::write(llvm::StringRef name,
+                                       llvm::StringRef content) const {
+  std::error_code failed;
+  llvm::raw_fd_ostream out(file(name), failed, llvm::sys::fs::OF_None);
+  if (failed)
+    return failed;
+  out << content;
+  out.close();
+  failed = out.error();
+  out.clear_error(); // else the stream ends the program
+  return failed;
 }
 
 } // namespace attune

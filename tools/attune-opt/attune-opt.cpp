@@ -81,6 +81,12 @@ int main(int argc, char **argv) {
   if (mlir::failed(
           mlir::MlirOptMain(target->os(), std::move(source), registry, config)))
     return 1;
+  target->os().flush();
+  if (target->os().has_error()) {
+    problem = target->os().error().message();
+    target->os().clear_error();
+    return fail("'" + output + "' cannot be written: " + problem, 1);
+  }
   target->keep();
   return result->mismatches ? 3 : 0;
 }

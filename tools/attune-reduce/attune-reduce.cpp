@@ -113,6 +113,14 @@ int Reducer::validate(ModuleOp module, bool speaks) {
   {
     llvm::raw_fd_ostream file(descriptor, /*shouldClose=*/true);
     module.print(file);
+    file.close();
+    if (file.has_error()) {
+      llvm::errs() << "attune-reduce: " << path
+                   << " cannot be written: " << file.error().message() << '\n';
+      file.clear_error();
+      llvm::sys::fs::remove(path);
+      return -1;
+    }
   }
   llvm::SmallVector<llvm::StringRef> command{tool, path, "--attune-validate",
                                              "-o", "/dev/null"};
@@ -232,6 +240,12 @@ int main(int argc, char **argv) {
   if (!target)
     return fail(problem);
   module->print(target->os());
+  target->os().flush();
+  if (target->os().has_error()) {
+    problem = target->os().error().message();
+    target->os().clear_error();
+    return fail("'" + output + "' cannot be written: " + problem);
+  }
   target->keep();
   llvm::errs() << "attune-reduce: " << start << " operations became "
                << countOps(*module) << '\n';

@@ -235,6 +235,10 @@ struct NewToken {
 inline constexpr const char *kFirstGroupAlone =
     "the first group of ranks does this alone; groups share the prompts of a "
     "file, the batch of 'run' and the windows of 'perplexity'";
+/// Begins what is said of steps that do without the persistent kernel; the
+/// reason follows.
+inline constexpr const char *kWithoutPersistent =
+    "steps do without the persistent kernel, because ";
 
 /// Generates without printing. An encoder-decoder encodes the prompt and starts
 /// from its own token, unless `options.inputs` says what to encode. Calls

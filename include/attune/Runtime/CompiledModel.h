@@ -122,6 +122,9 @@ public:
   bool write(uint8_t *to, const void *from, uint64_t bytes, Error &error);
   /// The GPU that the model runs on; null: the CPU does.
   CudaDevice *device() const { return gpu.get(); }
+  /// Why steps do without the persistent kernels that they were compiled with,
+  /// known after one of them; empty: nothing is to be said. Any thread may ask.
+  std::string whyNotPersistent() const;
   /// The most bytes of intermediate results that were ever in use.
   uint64_t frameHighWater() const;
 
@@ -503,7 +506,12 @@ private:
     }
   };
   /// Takes a row that a step for several sessions gave.
-  bool setLogits(const uint8_t *from, Error &error);
+  void setLogits(const uint8_t *from);
+  /// Takes the memory that setLogits() needs.
+  bool reserveLogits(Error &error);
+  /// After a call that failed: what the session was at `before` tokens, or
+  /// empty. `ran`: the model may have changed its state.
+  void undo(int64_t before, bool ran);
   uint64_t bytesHeld(const Cache &cache) const {
     return cache.bytesOf(static_cast<uint64_t>(past - firstOf(cache.window)));
   }

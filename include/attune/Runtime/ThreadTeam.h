@@ -52,8 +52,10 @@ public:
 
   /// Calls `task(context)` on every thread and returns when all have returned.
   /// Callers of different threads take turns. Fails, with every thread back
-  /// home, if the task asked for larger frames than the limit.
-  bool run(Task task, void *context, Error &error);
+  /// home, if the task asked for larger frames than the limit. Tasks of one
+  /// `kind`, short steps that are alike, may be done by fewer threads, where
+  /// others want the cores (StepPace.h); 0: by all.
+  bool run(Task task, void *context, Error &error, uint64_t kind = 0);
   /// From now on, `pause(context)` is called at the barriers of tasks, on the
   /// thread of their caller, and may call run(); null: no more. For a team
   /// whose tasks have one caller.

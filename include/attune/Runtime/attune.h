@@ -225,8 +225,9 @@ ATTUNE_API attune_status attune_set_see(attune_set *set, uint32_t sequence,
 /* Appends `ids[i]` to the sequence `sequences[i]`; they are `count` different
  * ones. A set that cannot do this in one step of the model takes one for each:
  * the model has no such step (`inspect` says why), or computes on a GPU, or is
- * a library that was compiled without a tokenizer. If it fails on the way, what
- * these sequences hold is undefined: rewind them to 0. */
+ * a library that was compiled without a tokenizer. If it fails, each of these
+ * sequences has its token or is what it was before; one of a model that keeps a
+ * state may be empty. attune_set_length tells which. */
 ATTUNE_API attune_status attune_set_step(attune_set *set,
                                          const uint32_t *sequences,
                                          const int64_t *ids, uint32_t count);

@@ -35,6 +35,8 @@ public:
   std::string file(llvm::StringRef name) const {
     return (path + "/" + name).str();
   }
+  /// Makes a file in it; why not, if that fails.
+  std::error_code write(llvm::StringRef name, llvm::StringRef content) const;
 
 private:
   llvm::SmallString<128> path;

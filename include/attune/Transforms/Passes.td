@@ -608,7 +608,9 @@ def NarrowActivations
     other weights have one type of 16 bits. f16 weights get f16 inputs only from norms and
     attention, whose results are bounded: f16 ends at 65504. Queries, keys and
     values are rounded where all of them come from such products or from caches
-    of the type. Norms, attention, rotary embeddings, heads and linear layers
+    of the type. With `tensor-cores` caches in bytes say nothing of that: what is
+    made by such products next to them is rounded, and the kernels widen the
+    bytes to the same type. Norms, attention, rotary embeddings, heads and linear layers
     without a residual write 16 bits themselves if nothing else reads their
     result. Other inputs are rounded by an arith.truncf that all readers share.
     Keeps: values up to one rounding of each such input. Sums, statistics and the

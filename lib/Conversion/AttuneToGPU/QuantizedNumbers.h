@@ -32,9 +32,6 @@ public:
   /// The numbers in the lowest bits of some words, a vector of i32, as f32:
   /// integers below 256 or floats of 8 bits, all of which bf16 has, too.
   mlir::Value toFloats(BlockBuilder &b, mlir::Value words) const;
-  /// Two numbers as a register of bf16, or of f16 if `half`: their codes are
-  /// the lowest bits of the two lowest bytes of a word, an i32.
-  mlir::Value toPair(BlockBuilder &b, mlir::Value word, bool half) const;
   /// Columns `column`, which is even, and `column` + 1 of a word of an i32, as
   /// a vector of two bf16, or of f16 if `half`.
   mlir::Value toPair(BlockBuilder &b, mlir::Value word, Computed column,

@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attention/Index.h"
-#include "Matmul/NormsOfFew.h"
 #include "Patterns.h"
+#include "Warps/NormsOfFew.h"
 
+#include "Attune/AttuneIndexOps.h"
 #include "attune/Conversion/Passes.h"
 #include "attune/Conversion/Schedule.h"
 
@@ -43,6 +44,61 @@ static LogicalResult checkWidths(Operation *root) {
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
+}
+
+/// Whether passes before or behind this one take the op: the ladder, weights,
+/// views and what is written in place.
+static bool isTakenElsewhere(Operation *op) {
+  auto isTensor = [](Type type) { return isa<TensorType>(type); };
+  return !isa_and_present<AttuneDialect>(op->getDialect()) ||
+         isa<bufferization::BufferizableOpInterface, WeightGetOp, WeightViewOp,
+             AttentionOp, SimilarityOp, MaskScoresOp, SoftmaxOp, LogSumExpOp,
+             WeightedSumOp, IndexScoresOp, ChooseKeysOp>(op) ||
+         !(llvm::any_of(op->getOperandTypes(), isTensor) ||
+           llvm::any_of(op->getResultTypes(), isTensor));
+}
+
+namespace {
+/// Keeps what patterns say where they do not match.
+struct Reasons final : RewriterBase::Listener {
+  void
+  notifyMatchFailure(Location,
+                     function_ref<void(Diagnostic &)> reasonCallback) override {
+    Diagnostic reason(UnknownLoc::get(context), DiagnosticSeverity::Note);
+    reasonCallback(reason);
+    if (std::string text = reason.str(); !llvm::is_contained(texts, text))
+      texts.push_back(std::move(text));
+  }
+  explicit Reasons(MLIRContext *context) : context(context) {}
+
+  MLIRContext *context;
+  std::vector<std::string> texts;
+};
+} // namespace
+
+/// An op that no pattern took would be an error of a pass far behind this one.
+static LogicalResult checkNoneLeft(Operation *root,
+                                   const FrozenRewritePatternSet &layers,
+                                   const FrozenRewritePatternSet &patterns) {
+  SmallVector<Operation *> left;
+  root->walk([&](Operation *op) {
+    if (!isTakenElsewhere(op))
+      left.push_back(op);
+  });
+  for (Operation *op : left) {
+    // They are tried again for what they say.
+    Reasons reasons(op->getContext());
+    GreedyRewriteConfig config;
+    config.setListener(&reasons).setStrictness(
+        GreedyRewriteStrictness::ExistingOps);
+    InFlightDiagnostic diag =
+        op->emitOpError("does not become vector code: no pattern takes it");
+    for (const FrozenRewritePatternSet *each : {&layers, &patterns})
+      (void)applyOpPatternsGreedily({op}, *each, config);
+    for (const std::string &reason : reasons.texts)
+      diag.attachNote() << reason;
+  }
+  return success(left.empty());
 }
 
 namespace {
@@ -106,9 +162,10 @@ struct ConvertAttuneToVector final
     if (normRows > 0)
       markNormsOfFew(getOperation(), normRows);
     // Layers first: they take along the ops on heads behind them.
-    RewritePatternSet layers(&getContext());
-    populateLinearPatterns(layers, lowering);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(layers))))
+    RewritePatternSet ofLayers(&getContext());
+    populateLinearPatterns(ofLayers, lowering);
+    FrozenRewritePatternSet layers(std::move(ofLayers));
+    if (failed(applyPatternsGreedily(getOperation(), layers)))
       return signalPassFailure();
     if (normRows > 0)
       lowerNormsOfFew(getOperation(), lowering);
@@ -137,7 +194,9 @@ struct ConvertAttuneToVector final
     populateRelativeBiasPatterns(patterns);
     populateTokenPatterns(patterns, lowering);
     populateTopKPatterns(patterns, lowering);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    FrozenRewritePatternSet others(std::move(patterns));
+    if (failed(applyPatternsGreedily(getOperation(), others)) ||
+        failed(checkNoneLeft(getOperation(), layers, others)))
       return signalPassFailure();
   }
 };

@@ -8,23 +8,21 @@
 #include "Remarks.h"
 
 #include "mlir/IR/Remarks.h"
-#include "mlir/Remark/RemarkStreamer.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Remarks/RemarkSerializer.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace attune;
 using namespace attune::driver;
+using mlir::remark::detail::MLIRRemarkStreamerBase;
+using mlir::remark::detail::Remark;
 
 namespace {
 /// `model.json:5:28: passed: attention: causal`, with the numbers behind.
-class TextStreamer final : public mlir::remark::detail::MLIRRemarkStreamerBase {
+class TextStreamer final : public MLIRRemarkStreamerBase {
 public:
-  explicit TextStreamer(std::unique_ptr<llvm::ToolOutputFile> file)
-      : file(std::move(file)) {}
+  explicit TextStreamer(std::string &text) : out(text) {}
 
-  void streamOptimizationRemark(
-      const mlir::remark::detail::Remark &remark) override {
-    llvm::raw_ostream &out = file->os();
+  void streamOptimizationRemark(const Remark &remark) override {
     if (auto place =
             remark.getLocation()->findInstanceOf<mlir::FileLineColLoc>())
       out << place.getFilename().getValue() << ':' << place.getLine() << ':'
@@ -43,38 +41,38 @@ public:
     }
     out << (*between == ',' ? ")\n" : "\n");
   }
-  void finalize() override { file->keep(); }
 
 private:
-  std::unique_ptr<llvm::ToolOutputFile> file;
+  llvm::raw_string_ostream out;
+};
+
+class YamlStreamer final : public MLIRRemarkStreamerBase {
+public:
+  explicit YamlStreamer(std::string &text)
+      : out(text),
+        serializer(llvm::cantFail(llvm::remarks::createRemarkSerializer(
+            llvm::remarks::Format::YAML, out))) {}
+
+  void streamOptimizationRemark(const Remark &remark) override {
+    serializer->emit(remark.generateRemark());
+  }
+
+private:
+  llvm::raw_string_ostream out;
+  std::unique_ptr<llvm::remarks::RemarkSerializer> serializer;
 };
 } // namespace
 
-bool driver::writeRemarks(mlir::MLIRContext &context, const std::string &path,
-                          Report &report) {
-  auto fail = [&](const std::string &why) {
-    report.fail("--remarks: '" + path + "' cannot be written: " + why);
-    return false;
-  };
+bool driver::collectRemarks(mlir::MLIRContext &context, llvm::StringRef path,
+                            std::string &text) {
   mlir::remark::RemarkCategories all;
   all.passed = all.missed = all.analysis = all.failed = ".*";
-  auto policy = std::make_unique<mlir::remark::RemarkEmittingPolicyAll>();
-  std::error_code problem;
-  auto file = std::make_unique<llvm::ToolOutputFile>(path, problem,
-                                                     llvm::sys::fs::OF_Text);
-  if (problem)
-    return fail(problem.message());
-  if (llvm::StringRef(path).ends_with(".yaml") ||
-      llvm::StringRef(path).ends_with(".yml")) {
-    file.reset(); // the streamer opens it itself
-    return mlir::succeeded(
-               mlir::remark::enableOptimizationRemarksWithLLVMStreamer(
-                   context, path, llvm::remarks::Format::YAML,
-                   std::move(policy), all)) ||
-           fail("LLVM refuses");
-  }
+  std::unique_ptr<MLIRRemarkStreamerBase> streamer;
+  if (path.ends_with(".yaml") || path.ends_with(".yml"))
+    streamer = std::make_unique<YamlStreamer>(text);
+  else
+    streamer = std::make_unique<TextStreamer>(text);
   return mlir::succeeded(mlir::remark::enableOptimizationRemarks(
-             context, std::make_unique<TextStreamer>(std::move(file)),
-             std::move(policy), all)) ||
-         fail("MLIR refuses");
+      context, std::move(streamer),
+      std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), all));
 }

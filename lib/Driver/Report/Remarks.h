@@ -8,18 +8,19 @@
 #ifndef ATTUNE_LIB_DRIVER_REPORT_REMARKS_H
 #define ATTUNE_LIB_DRIVER_REPORT_REMARKS_H
 
-#include "Report.h"
-
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
 
 namespace attune::driver {
 
-/// Has the context write every remark of a pass to `path`: as LLVM's
-/// optimisation records if it ends in .yaml or .yml, else one a line behind its
-/// place in the description. The file is whole when the context is gone. False,
-/// once reported, if it cannot be written.
-bool writeRemarks(mlir::MLIRContext &context, const std::string &path,
-                  Report &report);
+/// Has the context add every remark of a pass to `text`, which outlives it: as
+/// LLVM's optimisation records if the file they are for ends in .yaml or .yml,
+/// else one a line behind its place in the description. A text instead of the
+/// file: streams of LLVM end the program where a disk is full.
+bool collectRemarks(mlir::MLIRContext &context, llvm::StringRef path,
+                    std::string &text);
 
 } // namespace attune::driver
 

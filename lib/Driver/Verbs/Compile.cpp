@@ -40,6 +40,7 @@ public:
   ExitCode run(Checkpoint *checkpoint);
 
 private:
+  ExitCode make(Checkpoint *checkpoint);
   std::optional<std::string> makeText();
   std::optional<std::string> printOne();
   bool writeProduct(Checkpoint *checkpoint);
@@ -212,7 +213,8 @@ void Compiler::reportWritten() {
   report.reportWritten(options.output, bytes, next);
 }
 
-ExitCode Compiler::run(Checkpoint *checkpoint) {
+/// Makes everything but the remarks; what is for `files` waits there.
+ExitCode Compiler::make(Checkpoint *checkpoint) {
   if (!options.stagesDir.empty()) {
     if (!makeFolder(options.stagesDir, report))
       return ExitCode::BadInput;
@@ -233,6 +235,26 @@ ExitCode Compiler::run(Checkpoint *checkpoint) {
   if (!lowering.dumpReport())
     return ExitCode::BadInput;
   report.endStage();
+  return ExitCode::Success;
+}
+
+ExitCode Compiler::run(Checkpoint *checkpoint) {
+  bool remarks = !options.remarks.empty();
+  // Said before anything is compiled.
+  if (remarks && options.remarks != "-" &&
+      !OutputFiles(report).reserve(options.remarks))
+    return ExitCode::BadCommandLine;
+  ExitCode code = make(checkpoint);
+  if (code != ExitCode::Success) {
+    // What passes said until then may tell why.
+    OutputFiles alone(report);
+    if (!lowering.getRemarks().empty() &&
+        alone.write(options.remarks, lowering.getRemarks()))
+      alone.commit();
+    return code;
+  }
+  if (remarks && !files.write(options.remarks, lowering.getRemarks()))
+    return ExitCode::BadInput;
   if (!files.commit())
     return ExitCode::BadInput;
   reportWritten();

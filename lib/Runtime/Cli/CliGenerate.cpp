@@ -449,73 +449,81 @@ static void noteSettings(const std::string &settings,
                   settings);
 }
 
-/// Generates the texts of this group of ranks.
-static bool generateHere(CompiledModel &model, const GenerateOptions &given,
-                         FILE *out, const Messages &messages, Error &error) {
+/// The prompts of a file that this group of ranks has to do.
+static void takeGroupsPart(const CompiledModel &model,
+                           const GenerateOptions &options,
+                           std::vector<Prompt> &prompts) {
+  if (model.numGroups() <= 1 || options.promptsFile.empty() ||
+      options.promptsFile == "-")
+    return;
+  size_t first = model.firstOfGroup(prompts.size(), model.group());
+  size_t last = model.firstOfGroup(prompts.size(), model.group() + 1);
+  prompts = std::vector<Prompt>(prompts.begin() + long(first),
+                                prompts.begin() + long(last));
+}
+
+namespace {
+/// All that the texts of one command are generated with.
+class Writer {
+public:
+  Writer(CompiledModel &model, GenerateOptions &options, FILE *out,
+         const Messages &messages)
+      : model(model), options(options), out(out), messages(messages) {}
+
+  bool open(const std::vector<Prompt> &prompts, Error &error);
+  bool write(const std::vector<Prompt> &prompts, Error &error);
+  void report() const;
+
+private:
+  bool makeForm(Error &error);
+  bool writeTogether(const std::vector<Prompt> &prompts, Error &error);
+  bool writeOne(const Prompt &prompt, Error &error);
+  bool findIds(const Prompt &prompt, std::vector<int64_t> &ids, Error &error);
+  void readAnswer(Sink &sink, const Messages *where);
+
+  CompiledModel &model;
+  GenerateOptions &options;
+  FILE *out;
+  const Messages &messages;
+  GenerateOptions::Format format = GenerateOptions::Format::Auto;
+  std::unique_ptr<Tokenizer> tokenizer; ///< null: nothing asks for one
+  std::unique_ptr<ConstraintFactory> constraints;
+  std::unique_ptr<ChatPrompt> chat;
+  AnswerFormat answers; ///< of the chat
+  std::unique_ptr<DraftModel> draft;
+  std::vector<int64_t> ends;
+  const std::vector<int64_t> *shownEnds = nullptr;
+  Statistics sum;
+  GuessCounts guesses;
+};
+} // namespace
+
+/// The form that texts must have, if options name one.
+bool Writer::makeForm(Error &error) {
+  if (options.form.kind == TextForm::Kind::Any)
+    return true;
+  if (!options.formFile.empty() &&
+      !readWholeFile(options.formFile, size_t(1) << 20, options.form.source,
+                     error))
+    return false;
+  constraints.reset(new ConstraintFactory(*tokenizer));
+  options.automaton = constraints->make(options.form, error);
+  if (options.automaton)
+    return true;
+  if (!options.formFile.empty())
+    error.message = options.formFile + ": " + error.message;
+  return false;
+}
+
+bool Writer::open(const std::vector<Prompt> &prompts, Error &error) {
   const ModelInfo &info = model.info();
-  GenerateOptions options = given;
-  std::string settings;
-  std::vector<Prompt> prompts;
-  if (!model.chooseAdapter(options.adapter, error) ||
-      !options.takeSettings(info, settings, error))
-    return false;
-  if (!info.playback.inputs.empty() ||
-      (info.codes.rate > 0 && !options.codes.empty()))
-    return play(model, options, messages, error);
-  if (info.codes.books() > 0) {
-    noteSettings(settings, messages);
-    return compose(model, options, out, messages, error);
-  }
-  for (const char *name : {"audio-out", "codes-out", "codes", "guidance"})
-    if (std::find(options.given.begin(), options.given.end(), name) !=
-        options.given.end())
-      return error.badInput("--" + std::string(name) + ": model '" + info.name +
-                            "' makes no sound");
-  if (!options.audio.empty()) {
-    noteSettings(settings, messages);
-    return transcribe(model, options, out, messages, error);
-  }
-  if (writesLetters(info))
-    return error.set(ExitBadCommandLine,
-                     "model '" + info.name +
-                         "' writes down sounds; give --audio=FILE.wav");
-  for (const std::string &file : options.images) {
-    options.pictures.push_back(readPicture(info, file, error));
-    if (!options.pictures.back())
-      return false;
-  }
-  if (!readPrompts(options, prompts, error))
-    return false;
-  if (model.numGroups() > 1 && !options.promptsFile.empty() &&
-      options.promptsFile != "-") {
-    size_t first = model.firstOfGroup(prompts.size(), model.group());
-    size_t last = model.firstOfGroup(prompts.size(), model.group() + 1);
-    prompts = std::vector<Prompt>(prompts.begin() + long(first),
-                                  prompts.begin() + long(last));
-  }
-  GenerateOptions::Format format = options.format;
+  format = options.format;
   if (format == GenerateOptions::Format::Auto)
     format = info.tokenizerJson.empty() ? GenerateOptions::Format::Ids
                                         : GenerateOptions::Format::Text;
-  std::unique_ptr<Tokenizer> tokenizer;
-  if (!openTokenizer(info, options, prompts, format, tokenizer, error))
+  if (!openTokenizer(info, options, prompts, format, tokenizer, error) ||
+      !makeForm(error))
     return false;
-  std::unique_ptr<ConstraintFactory> constraints;
-  if (options.form.kind != TextForm::Kind::Any) {
-    if (!options.formFile.empty() &&
-        !readWholeFile(options.formFile, size_t(1) << 20, options.form.source,
-                       error))
-      return false;
-    constraints.reset(new ConstraintFactory(*tokenizer));
-    options.automaton = constraints->make(options.form, error);
-    if (!options.automaton) {
-      if (!options.formFile.empty())
-        error.message = options.formFile + ": " + error.message;
-      return false;
-    }
-  }
-  std::unique_ptr<ChatPrompt> chat;
-  AnswerFormat answers;
   if (options.chat && tokenizer) {
     chat = ChatPrompt::create(info, options.messages, error);
     if (!chat)
@@ -523,75 +531,160 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
     options.moreEnds = chat->findEnds(*tokenizer);
     answers = AnswerFormat(*chat, *tokenizer);
   }
-  auto readAnswer = [&](Sink &sink, const Messages *where) {
-    if (!answers.marksReasoning())
-      return;
-    bool starts = answers.opensReasoning(*tokenizer, sink.ids);
-    options.formBehind = starts ? answers.closing : "";
-    sink.printer.readAnswer(answers, starts, where);
-  };
-  noteSettings(settings, messages);
-  std::vector<int64_t> ends = info.eos;
+  ends = info.eos;
   ends.insert(ends.end(), options.moreEnds.begin(), options.moreEnds.end());
-  std::unique_ptr<DraftModel> draft;
-  if (!options.draft.empty() && !options.draftModel) {
-    draft = DraftModel::load(options.draft, error);
-    if (!draft)
-      return false;
-    options.draftModel = draft.get();
-  }
-  Statistics sum;
-  GuessCounts guesses;
+  shownEnds = options.ignoreEos ? nullptr : &ends;
   options.guessCounts = &guesses;
-  const std::vector<int64_t> *shownEnds = options.ignoreEos ? nullptr : &ends;
-  if (prompts.size() > 1 && canGenerateTogether(model, options)) {
-    Pages pages(out, prompts, options, format, tokenizer.get(), shownEnds);
-    for (size_t i = 0; i < pages.size(); ++i)
-      if (!pages.sink(i))
-        return error.set(ExitResourceLimit, "no memory for the texts");
-      else if (!findIds(model, options, tokenizer.get(), chat.get(), prompts[i],
-                        pages.sink(i)->ids, error))
-        return false;
-      else
-        readAnswer(*pages.sink(i), nullptr);
-    TextTimes times;
-    if (!pages.run(model, options, times, error))
+  if (options.draft.empty() || options.draftModel)
+    return true;
+  draft = DraftModel::load(options.draft, error);
+  options.draftModel = draft.get();
+  return draft != nullptr;
+}
+
+bool Writer::findIds(const Prompt &prompt, std::vector<int64_t> &ids,
+                     Error &error) {
+  return runtime::findIds(model, options, tokenizer.get(), chat.get(), prompt,
+                          ids, error);
+}
+
+/// Takes an answer of a chat apart; its reasoning goes to `where`.
+void Writer::readAnswer(Sink &sink, const Messages *where) {
+  if (!answers.marksReasoning())
+    return;
+  bool starts = answers.opensReasoning(*tokenizer, sink.ids);
+  options.formBehind = starts ? answers.closing : "";
+  sink.printer.readAnswer(answers, starts, where);
+}
+
+bool Writer::writeTogether(const std::vector<Prompt> &prompts, Error &error) {
+  Pages pages(out, prompts, options, format, tokenizer.get(), shownEnds);
+  for (size_t i = 0; i < pages.size(); ++i)
+    if (!pages.sink(i))
+      return error.set(ExitResourceLimit, "no memory for the texts");
+    else if (!findIds(prompts[i], pages.sink(i)->ids, error))
       return false;
-    for (size_t i = 0; i < pages.size(); ++i) {
-      sum.promptTokens += pages.sink(i)->ids.size();
-      sum.newTokens += pages.sink(i)->printer.newIds().size() - 1;
-    }
-    sum.first = times.prompts;
-    sum.later = times.steps;
-    prompts.clear();
+    else
+      readAnswer(*pages.sink(i), nullptr);
+  TextTimes times;
+  if (!pages.run(model, options, times, error))
+    return false;
+  for (size_t i = 0; i < pages.size(); ++i) {
+    sum.promptTokens += pages.sink(i)->ids.size();
+    sum.newTokens += pages.sink(i)->printer.newIds().size() - 1;
   }
-  for (const Prompt &prompt : prompts) {
-    Sink sink(prompt, out, options, format, tokenizer.get(), shownEnds);
-    if (!findIds(model, options, tokenizer.get(), chat.get(), prompt, sink.ids,
-                 error))
-      return false;
-    readAnswer(sink, &messages);
-    double start = monotonicTime();
-    std::string stoppedBy;
-    bool good = generateTokens(model, sink.ids, options, Sink::push, &sink,
-                               stoppedBy, error);
-    double end = monotonicTime();
-    Printer &printer = sink.printer;
-    printer.finish(good, sink.ids, stoppedBy);
-    if (!good)
-      return false;
-    if (printer.isBroken())
-      return error.badInput(std::string("cannot write the output: ") +
-                            std::strerror(errno));
-    sum.promptTokens += sink.ids.size();
-    sum.newTokens += printer.newIds().size() - 1;
-    sum.first += printer.timeOfFirst() - start;
-    sum.later += end - printer.timeOfFirst();
-  }
+  sum.first = times.prompts;
+  sum.later = times.steps;
+  return true;
+}
+
+bool Writer::writeOne(const Prompt &prompt, Error &error) {
+  Sink sink(prompt, out, options, format, tokenizer.get(), shownEnds);
+  if (!findIds(prompt, sink.ids, error))
+    return false;
+  readAnswer(sink, &messages);
+  double start = monotonicTime();
+  std::string stoppedBy;
+  bool good = generateTokens(model, sink.ids, options, Sink::push, &sink,
+                             stoppedBy, error);
+  double end = monotonicTime();
+  Printer &printer = sink.printer;
+  printer.finish(good, sink.ids, stoppedBy);
+  if (!good)
+    return false;
+  if (printer.isBroken())
+    return error.badInput(std::string("cannot write the output: ") +
+                          std::strerror(errno));
+  sum.promptTokens += sink.ids.size();
+  sum.newTokens += printer.newIds().size() - 1;
+  sum.first += printer.timeOfFirst() - start;
+  sum.later += end - printer.timeOfFirst();
+  return true;
+}
+
+bool Writer::write(const std::vector<Prompt> &prompts, Error &error) {
+  if (prompts.size() > 1 && canGenerateTogether(model, options))
+    return writeTogether(prompts, error);
+  return std::all_of(prompts.begin(), prompts.end(), [&](const Prompt &prompt) {
+    return writeOne(prompt, error);
+  });
+}
+
+void Writer::report() const {
   if (options.guesses())
     printGuesses(guesses, sum, messages);
-  if (options.stats)
-    printStatistics(sum, model.frameHighWater(), messages);
+  if (!options.stats)
+    return;
+  printStatistics(sum, model.frameHighWater(), messages);
+  if (std::string why = model.whyNotPersistent(); !why.empty())
+    messages.note(kWithoutPersistent + why);
+}
+
+/// Models that hear or make sound have ways of their own; true: `result` says
+/// whether one of these went well.
+static bool isAboutSound(CompiledModel &model, const GenerateOptions &options,
+                         const std::string &settings, FILE *out,
+                         const Messages &messages, bool &result, Error &error) {
+  const ModelInfo &info = model.info();
+  if (!info.playback.inputs.empty() ||
+      (info.codes.rate > 0 && !options.codes.empty())) {
+    result = play(model, options, messages, error);
+    return true;
+  }
+  if (info.codes.books() > 0) {
+    noteSettings(settings, messages);
+    result = compose(model, options, out, messages, error);
+    return true;
+  }
+  result = false;
+  for (const char *name : {"audio-out", "codes-out", "codes", "guidance"})
+    if (std::find(options.given.begin(), options.given.end(), name) !=
+        options.given.end()) {
+      error.badInput("--" + std::string(name) + ": model '" + info.name +
+                     "' makes no sound");
+      return true;
+    }
+  if (!options.audio.empty()) {
+    noteSettings(settings, messages);
+    result = transcribe(model, options, out, messages, error);
+    return true;
+  }
+  if (!writesLetters(info))
+    return false;
+  error.set(ExitBadCommandLine,
+            "model '" + info.name +
+                "' writes down sounds; give --audio=FILE.wav");
+  return true;
+}
+
+/// Generates the texts of this group of ranks.
+static bool generateHere(CompiledModel &model, const GenerateOptions &given,
+                         FILE *out, const Messages &messages, Error &error) {
+  const ModelInfo &info = model.info();
+  GenerateOptions options = given;
+  std::string settings;
+  if (!model.chooseAdapter(options.adapter, error) ||
+      !options.takeSettings(info, settings, error))
+    return false;
+  bool result;
+  if (isAboutSound(model, options, settings, out, messages, result, error))
+    return result;
+  for (const std::string &file : options.images) {
+    options.pictures.push_back(readPicture(info, file, error));
+    if (!options.pictures.back())
+      return false;
+  }
+  std::vector<Prompt> prompts;
+  if (!readPrompts(options, prompts, error))
+    return false;
+  takeGroupsPart(model, options, prompts);
+  Writer writer(model, options, out, messages);
+  if (!writer.open(prompts, error))
+    return false;
+  noteSettings(settings, messages);
+  if (!writer.write(prompts, error))
+    return false;
+  writer.report();
   return true;
 }
 

@@ -75,6 +75,9 @@ public:
   /// Where the weights lie, once they are there.
   void *weights = nullptr;
   uint64_t frameHighWater() const { return highWater; }
+  /// Why the persistent kernels of the code are not used, as known from the
+  /// steps so far; empty: they are, or there are none. Any thread may ask.
+  std::string whyNotPersistent() const { return graphs.whyNotPersistent(); }
 
   /// Takes the memory for intermediate results that such a call needs, and
   /// starts nothing. Of an entry that reads numbers of the device it is what it

@@ -216,7 +216,7 @@ CudaResult CudaGraphs::start(const CudaLaunches &work, CudaHandle stream,
 const CudaLaunches &CudaGraphs::joinRuns(Section &section,
                                          const CudaLaunches &work,
                                          CudaHandle stream) {
-  if (joins && persistent.join(section.program, work, section.joined, stream))
+  if (persistent.join(section.program, work, section.joined, stream))
     return section.joined;
   persistent.destroy(section.program);
   return work;
@@ -246,7 +246,9 @@ CudaResult CudaGraphs::startTogether(const CudaLaunches &given,
     taken = ranks->least(made ? Graph : joined ? Capture : Each);
     // As above: it would fail at every step.
     usable = taken != Each;
-    joins &= taken != Capture;
+    if (taken == Capture)
+      persistent.refuse("the driver of a rank's GPU takes no such launches "
+                        "into a graph");
     if (here && taken != Graph)
       destroyGraph(*here);
   }

@@ -121,6 +121,8 @@ public:
   bool agreeOnPrepared();
   /// Starts what the entry's graph was prepared for.
   CudaResult startPrepared(CudaHandle stream);
+  /// As CudaPersistent::whyNot().
+  std::string whyNotPersistent() const { return persistent.whyNot(); }
 
 private:
   /// The launches of an entry between two waits for the device.
@@ -164,7 +166,7 @@ private:
   std::vector<Section> sections;
   const void *entry = nullptr;
   unsigned number = 0; ///< of the next section
-  bool usable = true, overlap = false, joins = true, capturing = false;
+  bool usable = true, overlap = false, capturing = false;
   Nccl *ranks = nullptr;
   int agreed = -1;            ///< what agreeOnPrepared() came to; -1: nothing
   std::vector<void *> params; ///< of the launch that is being described

@@ -15,21 +15,33 @@
 
 namespace attune::runtime {
 
-int64_t CudaPersistent::kernelOf(const CudaLaunches &work) const {
+bool CudaPersistent::refuse(const std::string &why) {
+  if (!refused.load()) {
+    refusal = why;
+    refused.store(true);
+  }
+  return false;
+}
+
+int64_t CudaPersistent::kernelOf(const CudaLaunches &work) {
   auto isKernel = [](const CudaLaunches::Launch &launch) {
     return !launch.isExchange();
   };
   auto first =
       std::find_if(work.launches.begin(), work.launches.end(), isKernel);
-  if (!usable || multiprocessors == 0 || first == work.launches.end())
+  if (refused.load() || first == work.launches.end())
     return -1;
   for (const CudaInstruction &one : first->instructions)
     if (one.kernel >= 0 && std::all_of(first, work.launches.end(),
                                        [&](const CudaLaunches::Launch &launch) {
                                          return launch.isExchange() ||
                                                 launch.in(one.kernel);
-                                       }))
-      return one.kernel;
+                                       })) {
+      if (multiprocessors > 0)
+        return one.kernel;
+      refuse("the GPU or its driver cannot start all blocks of a kernel "
+             "together");
+    }
   return -1;
 }
 
@@ -78,11 +90,14 @@ bool CudaPersistent::addRun(CudaProgram &program, std::vector<char> &image,
   const CudaInstruction &one = *work.launches[first].in(kernel);
   unsigned blocks = blocksOf(one);
   if (blocks == 0)
-    return false;
+    return refuse("a multiprocessor has no room for a block of " +
+                  std::to_string(one.threads) + " threads and " +
+                  std::to_string(one.sharedBytes) + " bytes of shared memory");
   std::vector<StepLaunch> launches = describe(work, first, last, kernel);
   StepSchedule schedule = makeSchedule(launches, blocks);
-  if (!findScheduleProblem(schedule, launches, blocks).empty())
-    return false;
+  std::string problem = findScheduleProblem(schedule, launches, blocks);
+  if (!problem.empty())
+    return refuse("of its list " + problem);
   auto put = [&](const auto &values) {
     size_t at = image.size(), bytes = values.size() * sizeof(values[0]);
     image.resize((at + bytes + 15) / 16 * 16);
@@ -113,11 +128,10 @@ bool CudaPersistent::write(CudaProgram &program, const CudaLaunches &work,
   std::vector<char> image;
   program.runs.clear();
   program.isWhole = true;
-  // What failed here would fail at every step.
-  usable =
-      addRun(program, image, work, kernelOf(work), 0, work.launches.size()) &&
-      copyChanges(program, std::move(image), stream);
-  return usable;
+  // What fails here would fail at every step.
+  return addRun(program, image, work, kernelOf(work), 0,
+                work.launches.size()) &&
+         copyChanges(program, std::move(image), stream);
 }
 
 /// Arguments of the kernel.
@@ -145,19 +159,15 @@ bool CudaPersistent::join(CudaProgram &program, const CudaLaunches &work,
       ++last;
     if (last - first < least)
       continue;
-    if (!addRun(program, image, work, kernel, first, last)) {
-      usable = false;
+    if (!addRun(program, image, work, kernel, first, last))
       return false;
-    }
     ends.push_back(last);
   }
   if (ends.empty())
     return false;
   // Addresses are known then.
-  if (!copyChanges(program, std::move(image), stream)) {
-    usable = false;
+  if (!copyChanges(program, std::move(image), stream))
     return false;
-  }
   joined.clear();
   size_t next = 0;
   for (size_t i = 0; i < work.launches.size();) {
@@ -176,7 +186,7 @@ bool CudaPersistent::join(CudaProgram &program, const CudaLaunches &work,
 }
 
 bool CudaPersistent::copyChanges(CudaProgram &program, std::vector<char> image,
-                                 CudaHandle stream) const {
+                                 CudaHandle stream) {
   // Pieces that a driver takes over at once, without waiting for the stream.
   constexpr size_t piece = 4 << 10, most = 32 << 10;
   bool fresh = image.size() != program.image.size();
@@ -186,7 +196,8 @@ bool CudaPersistent::copyChanges(CudaProgram &program, std::vector<char> image,
     program.memory = 0;
     program.capacity = 0;
     if (driver.memAlloc(&program.memory, image.size()) != 0)
-      return false;
+      return refuse("the GPU has no memory for a list of " +
+                    std::to_string(image.size()) + " bytes");
     program.capacity = image.size();
     fresh = true;
   }
@@ -212,7 +223,7 @@ bool CudaPersistent::copyChanges(CudaProgram &program, std::vector<char> image,
   for (auto [from, end] : ranges)
     if (driver.copyToDevice(program.memory + from, program.image.data() + from,
                             end - from, stream) != 0)
-      return false;
+      return refuse("the driver does not copy its list to the GPU");
   return true;
 }
 

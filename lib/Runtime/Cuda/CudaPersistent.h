@@ -10,7 +10,8 @@
 // step, or, where ranks exchange something, those between two exchanges. One
 // piece of memory has all lists of a step. Of it only what has changed since
 // the last time is copied there. Where the driver cannot start all blocks at
-// once, or a list does not pass its checks, they stay launches.
+// once, or a list does not pass its checks, they stay launches, and whyNot()
+// says why.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +21,8 @@
 #include "CudaDriver.h"
 #include "StepSchedule.h"
 
+#include <atomic>
+#include <string>
 #include <vector>
 
 namespace attune::runtime {
@@ -53,7 +56,7 @@ public:
   void allow(unsigned count) { multiprocessors = count; }
 
   /// Whether all of these are instructions of one kernel.
-  bool takes(const CudaLaunches &work) const { return kernelOf(work) >= 0; }
+  bool takes(const CudaLaunches &work) { return kernelOf(work) >= 0; }
   /// Lets the device have the list, once what the stream does is done. False if
   /// that cannot be.
   bool write(CudaProgram &program, const CudaLaunches &work, CudaHandle stream);
@@ -64,6 +67,11 @@ public:
   bool join(CudaProgram &program, const CudaLaunches &work,
             CudaLaunches &joined, CudaHandle stream);
   void destroy(CudaProgram &program) const;
+  /// From now on there are launches alone. The first reason stays.
+  bool refuse(const std::string &why);
+  /// Why there are; empty: nothing speaks against lists so far. Any thread may
+  /// ask.
+  std::string whyNot() const { return refused.load() ? refusal : ""; }
 
 private:
   /// Blocks of a kernel that run at once.
@@ -72,20 +80,21 @@ private:
     unsigned blocks;
   };
   /// The kernel that has all launches but exchanges; -1: none.
-  int64_t kernelOf(const CudaLaunches &work) const;
+  int64_t kernelOf(const CudaLaunches &work);
   unsigned blocksOf(const CudaInstruction &one);
   /// Adds the list of the launches from `first` to before `last`.
   bool addRun(CudaProgram &program, std::vector<char> &image,
               const CudaLaunches &work, int64_t kernel, size_t first,
               size_t last);
   bool copyChanges(CudaProgram &program, std::vector<char> image,
-                   CudaHandle stream) const;
+                   CudaHandle stream);
 
   const CudaDriver &driver;
   const std::vector<CudaHandle> &kernels;
   unsigned multiprocessors = 0; ///< 0: it cannot
   std::vector<Room> rooms;      ///< of kernels that were asked for
-  bool usable = true;
+  std::string refusal;          ///< written once, before `refused` is set
+  std::atomic<bool> refused{false};
 };
 
 } // namespace attune::runtime

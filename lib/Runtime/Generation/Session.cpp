@@ -197,13 +197,16 @@ const float *Session::logits(Error &error) {
   return reinterpret_cast<const float *>(read);
 }
 
-bool Session::setLogits(const uint8_t *from, Error &error) {
+bool Session::reserveLogits(Error &error) {
+  uint64_t bytes = static_cast<uint64_t>(vocabularySize) * sizeof(float);
+  return !model.device() || logitsCopy.reserve(bytes) ||
+         error.set(ExitResourceLimit, "no memory for a copy of the logits");
+}
+
+void Session::setLogits(const uint8_t *from) {
   uint64_t bytes = static_cast<uint64_t>(vocabularySize) * sizeof(float);
   copied = model.device() != nullptr;
-  if (copied && !logitsCopy.reserve(bytes))
-    return error.set(ExitResourceLimit, "no memory for a copy of the logits");
   std::memcpy(copied ? logitsCopy.data() : logitsMemory.data(), from, bytes);
-  return true;
 }
 
 bool Session::encode(const std::vector<InputTensor> &inputs, Error &error) {
@@ -434,14 +437,13 @@ bool Session::inPieces(Invocation &call, const int64_t *ids, int64_t count,
     works = works && makeRoom(piece, error) &&
             (!owner || owner->hold(numberOfOwner, past + piece, error)) &&
             bind(used, part, piece, error);
+    bool ran = works;
     if (works) {
       setOutputs(used, done);
       works = used.run(error);
     }
     if (!works) {
-      Error none;
-      if (!rewind(before, none))
-        reset();
+      undo(before, ran);
       return false;
     }
     noteInserted(part, piece);
@@ -449,6 +451,12 @@ bool Session::inPieces(Invocation &call, const int64_t *ids, int64_t count,
     done += piece;
   }
   return true;
+}
+
+void Session::undo(int64_t before, bool ran) {
+  Error none;
+  if ((ran && !keepsTokens) || !rewind(before, none))
+    reset();
 }
 
 void Session::setOutputs(Invocation &call) {

@@ -180,9 +180,14 @@ bool SessionGroup::swapRows(unsigned row, unsigned other, Error &error) {
       uint8_t *a = cache.base + row * cache.bytes + i * plane;
       uint8_t *b = cache.base + other * cache.bytes + i * plane;
       uint8_t *to = ofFirst > ofSecond ? b : a, *from = to == a ? b : a;
-      if (!model.exchange(a, b, both, error) ||
-          !model.copy(to + both, from + both, longest - both, error))
-        return false;
+      if (model.exchange(a, b, both, error) &&
+          model.copy(to + both, from + both, longest - both, error))
+        continue;
+      // Neither has what it had.
+      for (unsigned number : {first, second})
+        if (sessions[number])
+          sessions[number]->reset();
+      return false;
     }
   }
   std::swap(first, second);
@@ -245,24 +250,58 @@ bool SessionGroup::bindTaken(Error &error) {
 
 bool SessionGroup::step(const std::vector<unsigned> &members,
                         const std::vector<int64_t> &ids, Error &error) {
-  if (!together && members.size() != 1)
-    return error.set(ExitInternalError, "these sequences cannot take a step");
+  std::vector<Error> errors;
+  step(members, ids, errors);
+  for (const Error &each : errors)
+    if (each.code != ExitSuccess) {
+      error = each;
+      return false;
+    }
+  return true;
+}
+
+void SessionGroup::step(const std::vector<unsigned> &members,
+                        const std::vector<int64_t> &ids,
+                        std::vector<Error> &errors) {
+  errors.assign(members.size(), Error());
   // A step of one sequence reads pictures that are left.
-  bool alone = members.size() == 1;
+  bool alone = !together || members.size() == 1;
   for (unsigned number : members)
     alone |= !sessions[number]->vectorsRead();
-  for (size_t i = 0; alone && i < members.size(); ++i)
-    if (!sessions[members[i]]->step(&ids[i], 1, error))
-      return false;
-  if (alone)
-    return true;
-  for (unsigned number : members) {
-    if (lengthOf(number) >= capacity)
-      return error.set(ExitInternalError, "a sequence has no room for a step");
-    if (!sessions[number]->makeRoom(1, error) ||
-        (pages && !hold(number, lengthOf(number) + 1, error)))
-      return false;
+  if (alone) {
+    for (size_t i = 0; i < members.size(); ++i)
+      sessions[members[i]]->step(&ids[i], 1, errors[i]);
+    return;
   }
+  // Those that there is no room for do not keep the others back.
+  std::vector<size_t> able;
+  std::vector<unsigned> ableMembers;
+  std::vector<int64_t> ableIds;
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (!findRoom(members[i], errors[i]))
+      continue;
+    able.push_back(i);
+    ableMembers.push_back(members[i]);
+    ableIds.push_back(ids[i]);
+  }
+  Error error;
+  if (able.empty() || stepTogether(ableMembers, ableIds, error))
+    return;
+  for (size_t i : able)
+    errors[i] = error;
+}
+
+/// Makes room for a token.
+bool SessionGroup::findRoom(unsigned number, Error &error) {
+  if (lengthOf(number) >= capacity)
+    return error.set(ExitInternalError, "a sequence has no room for a step");
+  return sessions[number]->makeRoom(1, error) &&
+         (!pages || hold(number, lengthOf(number) + 1, error));
+}
+
+/// All of them have the token then, or none has.
+bool SessionGroup::stepTogether(const std::vector<unsigned> &members,
+                                const std::vector<int64_t> &ids, Error &error) {
   if (!bringToFront(members, error))
     return false;
   auto rows = static_cast<int64_t>(members.size());
@@ -283,14 +322,22 @@ bool SessionGroup::step(const std::vector<unsigned> &members,
     for (size_t ring = 0; ring < heldOfRows.size(); ++ring)
       heldOfRows[ring][row] = session.length() - session.rings[ring].first;
   }
-  if (!bindStep(rows, std::move(adapters), error) || !together->run(error))
+  // What may fail comes before the first of them has its token.
+  for (unsigned number : members)
+    if (!sessions[number]->reserveLogits(error))
+      return false;
+  if (!bindStep(rows, std::move(adapters), error))
     return false;
+  if (!together->run(error)) {
+    for (unsigned number : members)
+      sessions[number]->undo(lengthOf(number), /*ran=*/true);
+    return false;
+  }
   uint64_t rowBytes =
       static_cast<uint64_t>(sessions[members[0]]->vocabulary()) * sizeof(float);
   for (unsigned number : members) {
     Session &session = *sessions[number];
-    if (!session.setLogits(logits.data() + rowOf[number] * rowBytes, error))
-      return false;
+    session.setLogits(logits.data() + rowOf[number] * rowBytes);
     session.noteInserted(&idsOfRows[rowOf[number]], 1);
     ++session.past;
   }

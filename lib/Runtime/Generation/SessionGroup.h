@@ -58,7 +58,12 @@ public:
   /// If not, the reason: "it has ...".
   std::string whyAlone() const;
   /// Appends `ids[i]` to the session `members[i]`, different ones, and computes
-  /// the logits of each. If it fails, what these sessions hold is undefined.
+  /// the logits of each: in one step, or in one for each where that cannot be.
+  /// `errors[i]` says what became of it. Where that is an error, the session is
+  /// what it was before, or empty if the model had changed a state by then.
+  void step(const std::vector<unsigned> &members,
+            const std::vector<int64_t> &ids, std::vector<Error> &errors);
+  /// The same; false, with the first error, if any of them failed.
   bool step(const std::vector<unsigned> &members,
             const std::vector<int64_t> &ids, Error &error);
   /// From here on, steps of these sessions or of some of them move no other
@@ -117,6 +122,9 @@ private:
   void place(unsigned number);
   bool swapRows(unsigned row, unsigned other, Error &error);
   bool bringToFront(const std::vector<unsigned> &members, Error &error);
+  bool findRoom(unsigned number, Error &error);
+  bool stepTogether(const std::vector<unsigned> &members,
+                    const std::vector<int64_t> &ids, Error &error);
   bool bindStep(int64_t rows, std::vector<int64_t> adapters, Error &error);
   bool bindRings(const Session &any, Error &error);
   bool bindTaken(Error &error);

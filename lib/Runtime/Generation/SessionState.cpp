@@ -112,8 +112,12 @@ bool Session::copyFrom(const Session &other, int64_t length, Error &error,
     std::memcpy(candidateLogitsBuffer.data(),
                 other.candidateLogitsBuffer.data(), most * sizeof(float));
   }
-  if (other.copied)
-    return setLogits(other.logitsCopy.data(), error);
+  if (other.copied) {
+    if (!reserveLogits(error))
+      return false;
+    setLogits(other.logitsCopy.data());
+    return true;
+  }
   return model.copy(logitsMemory.data(), other.logitsMemory.data(),
                     static_cast<uint64_t>(vocabularySize) * sizeof(float),
                     error);
@@ -271,14 +275,14 @@ bool Session::restore(const uint8_t *from, uint64_t bytes, Error &error,
   past = held; // its pages are to be written from here on
   bool hasMemory = !owner || owner->hold(numberOfOwner, head.length, error);
   past = head.length;
-  if (hasMemory &&
-      setLogits(take(static_cast<uint64_t>(vocabularySize) * sizeof(float)),
-                error) &&
-      visitCaches(held, [&](uint8_t *data, uint64_t size, uint64_t first) {
-        return model.write(data + first, take(size) + first, size - first,
-                           error);
-      }))
-    return true;
+  if (hasMemory && reserveLogits(error)) {
+    setLogits(take(static_cast<uint64_t>(vocabularySize) * sizeof(float)));
+    auto write = [&](uint8_t *data, uint64_t size, uint64_t first) {
+      return model.write(data + first, take(size) + first, size - first, error);
+    };
+    if (visitCaches(held, write))
+      return true;
+  }
   reset();
   return false;
 }

@@ -116,7 +116,9 @@ void Choice::finish(const char *why, const Error &error) {
   std::shared_ptr<Completion> owner = completion; // which forgets its choices
   reason = why;
   if (reason == "error") {
-    owner->fail(500, error.message, "");
+    // A form may turn out to be too large in mid-answer; the client can ask for
+    // a smaller one.
+    owner->fail(error.code == ExitBadInput ? 400 : 500, error.message, "");
   } else if (reason == "timeout") {
     owner->fail(503, "the request took longer than the server allows",
                 "timeout");

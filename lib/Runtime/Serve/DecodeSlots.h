@@ -110,10 +110,11 @@ public:
   /// Whether step() takes several slots.
   bool stepsTogether() const { return group.stepsTogether(); }
   std::string whyAlone() const { return group.whyAlone(); }
-  /// Appends tokens that were chosen, `ids[i]` to the slot `members[i]`.
-  bool step(const std::vector<unsigned> &members,
-            const std::vector<int64_t> &ids, Error &error) {
-    return group.step(members, ids, error);
+  /// Appends tokens that were chosen, `ids[i]` to the slot `members[i]`. What
+  /// became of each is in `errors`.
+  void step(const std::vector<unsigned> &members,
+            const std::vector<int64_t> &ids, std::vector<Error> &errors) {
+    group.step(members, ids, errors);
   }
   /// Steps of these slots leave the memory of others where it is.
   bool settle(const std::vector<unsigned> &members, Error &error) {

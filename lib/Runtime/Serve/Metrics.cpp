@@ -120,6 +120,12 @@ std::string Metrics::format(const Scheduler &scheduler,
         "As many pages as what such texts have takes of the host's memory.",
         counts.pagesOnHost.load());
   }
+  if (std::string why = scheduler.whyNotPersistent(); !why.empty()) {
+    begin(out, "attune_persistent_kernel_refused", "gauge",
+          "Steps do without the persistent kernel that they were compiled "
+          "with.");
+    out += "attune_persistent_kernel_refused{reason=\"" + why + "\"} 1\n";
+  }
   add("attune_connections", "gauge", "Connections that are open.",
       static_cast<int64_t>(connections));
   durations.format(out, "attune_request_seconds",

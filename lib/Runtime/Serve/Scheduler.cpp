@@ -438,14 +438,16 @@ void Scheduler::step(const std::vector<size_t> &chosen) {
     ids.push_back(
         active[i]->history[active[i]->request.prompt.size() + active[i]->fed]);
   }
-  Error error;
-  bool works = slots->step(members, ids, error);
+  std::vector<Error> errors;
+  slots->step(members, ids, errors);
   numbers.steps.fetch_add(1);
   numbers.sequencesOfStep.store(static_cast<int64_t>(members.size()));
-  for (size_t i : chosen) {
+  for (size_t member = 0; member < chosen.size(); ++member) {
+    size_t i = chosen[member];
+    bool works = errors[member].code == ExitSuccess;
     ++active[i]->fed;
     if (!works)
-      finish(*active[i], "error", error);
+      finish(*active[i], "error", errors[member]);
     if (!works || (!active[i]->isBehind() && !takeToken(*active[i])))
       active[i].reset();
   }

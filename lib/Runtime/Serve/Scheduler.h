@@ -129,6 +129,7 @@ public:
   std::string whyAlone() const {
     return numSlots() > 1 ? slots->whyAlone() : "";
   }
+  std::string whyNotPersistent() const { return model.whyNotPersistent(); }
   /// How slots get a GPU's memory; empty: nothing is to be said.
   std::string describeMemory() const {
     return slots ? slots->describeMemory() : "";

@@ -17,6 +17,7 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <event2/event.h>
@@ -303,6 +304,10 @@ void Server::note(const Exchange &exchange, int status) {
   double first =
       exchange.firstToken > 0 ? exchange.firstToken - exchange.started : 0;
   metrics.countRequest(path, status, now - exchange.started, first);
+  // The first steps tell.
+  if (std::string why = scheduler.whyNotPersistent();
+      !why.empty() && !std::exchange(saidNotPersistent, true))
+    log.note(kWithoutPersistent + why);
   if (options.quiet)
     return;
   char date[32];

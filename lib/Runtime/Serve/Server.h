@@ -91,6 +91,7 @@ private:
   HttpLimits httpLimits;
   Metrics metrics;
   LoadLine load;
+  bool saidNotPersistent = false;
   std::string address, origin;
   bool isLoopback = false;
   event_base *base = nullptr;

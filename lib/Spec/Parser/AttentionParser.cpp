@@ -20,6 +20,65 @@ static const char *const projectionKeys[] = {
     "sequence_rank", "query_growth", "disentangled",  "value_norm",
     "keys_from"};
 
+/// Channels of a head: what is given, or an equal part of the width.
+static Known findHeadDim(const Object &object, Known heads, Known width) {
+  if (object.has("head_dim"))
+    return object.integer("head_dim", std::nullopt);
+  if (!heads || !width)
+    return std::nullopt;
+  if (*width % *heads == 0)
+    return *width / *heads;
+  object.error("heads", "the width " + std::to_string(*width) +
+                            " is not a multiple of " + std::to_string(*heads) +
+                            " heads; give head_dim");
+  return std::nullopt;
+}
+
+/// What is added to queries, keys, values and outputs, to the sum of a softmax,
+/// and what outputs are multiplied with.
+static void parseBiases(const Object &object, Attention &attention) {
+  if (const Value *bias = object.get("bias")) {
+    if (auto parts = object.object("bias")) {
+      attention.qkvBias = parts->boolean("qkv", false);
+      attention.keyBias = parts->boolean("key", attention.qkvBias);
+      if (attention.keyBias && !attention.qkvBias && parts->get("key"))
+        parts->error("key", "keys have a bias only if queries and values do");
+      attention.keyBias |= !attention.qkvBias;
+      attention.outBias = parts->boolean("out", false);
+    } else {
+      attention.qkvBias = attention.outBias = bias->boolean;
+    }
+  }
+  if (const Value *sinks = object.get("sinks")) {
+    if (sinks->isString())
+      object.error("sinks", "names an input of the bare op, which has query, "
+                            "key and value; expected true or false");
+    else
+      attention.learnedSinks = sinks->boolean;
+    if (object.has("latent"))
+      object.error("sinks", "has no meaning for latent attention");
+  }
+  attention.gate = object.boolean("gate", false);
+  if (attention.gate && object.has("latent"))
+    object.error("gate", "is not there for latent attention");
+}
+
+/// Queries that grow with their distance from the beginning.
+static void parseGrowth(const Object &object, const Object &growth,
+                        Attention &attention) {
+  QueryGrowth &by = attention.queryGrowth.emplace();
+  by.location = growth.getLocation();
+  by.by = growth.number("by", 0.1);
+  by.length = growth.integer("length", 8192).value_or(8192);
+  by.shift = growth.integer("shift", 0).value_or(0);
+  if (!attention.source.empty() || object.has("latent"))
+    object.error("query_growth", "is for attention of a stream to itself "
+                                 "with queries of its own");
+  if (attention.rope &&
+      (attention.rope->places || !attention.rope->sections.pairs.empty()))
+    object.error("query_growth", "counts tokens, not the places of images");
+}
+
 Attention LayerParser::parseAttention(const Object &object, Place place) {
   Attention attention;
   attention.location = object.getLocation();
@@ -56,45 +115,11 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
   Known heads = object.integer("heads", std::nullopt);
   if (!object.has("heads"))
     object.missing("heads", "query heads");
-  Known headDim;
-  if (object.has("head_dim")) {
-    headDim = object.integer("head_dim", std::nullopt);
-  } else if (heads && widthKnown) {
-    if (*width % *heads != 0)
-      object.error("heads", "the width " + std::to_string(*width) +
-                                " is not a multiple of " +
-                                std::to_string(*heads) +
-                                " heads; give head_dim");
-    else
-      headDim = *width / *heads;
-  }
+  Known headDim = findHeadDim(object, heads, widthKnown ? width : std::nullopt);
   parseHeads(object, attention, heads, object.integer("kv_heads", heads),
              headDim, object.integer("value_dim", headDim));
 
-  if (const Value *bias = object.get("bias")) {
-    if (auto parts = object.object("bias")) {
-      attention.qkvBias = parts->boolean("qkv", false);
-      attention.keyBias = parts->boolean("key", attention.qkvBias);
-      if (attention.keyBias && !attention.qkvBias && parts->get("key"))
-        parts->error("key", "keys have a bias only if queries and values do");
-      attention.keyBias |= !attention.qkvBias;
-      attention.outBias = parts->boolean("out", false);
-    } else {
-      attention.qkvBias = attention.outBias = bias->boolean;
-    }
-  }
-  if (const Value *sinks = object.get("sinks")) {
-    if (sinks->isString())
-      object.error("sinks", "names an input of the bare op, which has query, "
-                            "key and value; expected true or false");
-    else
-      attention.learnedSinks = sinks->boolean;
-    if (object.has("latent"))
-      object.error("sinks", "has no meaning for latent attention");
-  }
-  attention.gate = object.boolean("gate", false);
-  if (attention.gate && object.has("latent"))
-    object.error("gate", "is not there for latent attention");
+  parseBiases(object, attention);
   parseRelative(object, attention);
   if (auto bias = object.object("relative_bias")) {
     attention.relativeBias = parseRelativeBias(*bias, attention);
@@ -129,19 +154,8 @@ Attention LayerParser::parseAttention(const Object &object, Place place) {
     object.error("value_norm", "has no place in latent attention");
   if (object.get("keys_from"))
     parseLender(object, attention);
-  if (auto growth = object.object("query_growth")) {
-    QueryGrowth &by = attention.queryGrowth.emplace();
-    by.location = growth->getLocation();
-    by.by = growth->number("by", 0.1);
-    by.length = growth->integer("length", 8192).value_or(8192);
-    by.shift = growth->integer("shift", 0).value_or(0);
-    if (!attention.source.empty() || object.has("latent"))
-      object.error("query_growth", "is for attention of a stream to itself "
-                                   "with queries of its own");
-    if (attention.rope &&
-        (attention.rope->places || !attention.rope->sections.pairs.empty()))
-      object.error("query_growth", "counts tokens, not the places of images");
-  }
+  if (auto growth = object.object("query_growth"))
+    parseGrowth(object, *growth, attention);
   attention.adapterRank = object.integer("adapter_rank", 0).value_or(0);
   if (attention.adapterRank &&
       (!inMemory || object.has("latent") || !attention.keysFrom.empty()))

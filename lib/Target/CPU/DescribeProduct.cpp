@@ -182,23 +182,21 @@ void attachDescription(ModuleOp module, StringRef metadata,
     module->setAttr("attune.sees", b.getUnitAttr());
 }
 
-LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
-  Builder b(module.getContext());
-  FailureOr<WeightLayout> layout = layoutWeights(module);
-  if (failed(layout))
-    return failure();
+/// The entries, whose names go to `names` too.
+static FailureOr<llvm::json::Array>
+describeEntries(ModuleOp module, SmallVectorImpl<StringRef> &names) {
   llvm::json::Array entries;
-  SmallVector<StringRef> names;
   for (auto func : module.getOps<func::FuncOp>()) {
     if (!func->hasAttr("attune.entry"))
       continue;
     llvm::json::Array arguments;
     for (unsigned i = 0; i < func.getNumArguments(); ++i) {
       std::optional<llvm::json::Object> argument = describeArgument(func, i);
-      if (!argument)
-        return func.emitOpError("argument ")
-               << i
-               << " of an entry does not say its kind, name, type or shape";
+      if (!argument) {
+        func.emitOpError("argument ")
+            << i << " of an entry does not say its kind, name, type or shape";
+        return failure();
+      }
       arguments.push_back(std::move(*argument));
     }
     llvm::json::Object entry{{"name", func.getSymName()},
@@ -209,9 +207,13 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     entries.push_back(std::move(entry));
     names.push_back(func.getSymName());
     func->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
-                  b.getUnitAttr());
+                  UnitAttr::get(module.getContext()));
   }
+  return entries;
+}
 
+/// How texts begin and end, and are chosen.
+static llvm::json::Object describeGeneration(const ProductInfo &info) {
   llvm::json::Object generation;
   if (!info.eos.empty())
     generation["eos"] = llvm::json::Array(info.eos);
@@ -232,31 +234,26 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     sampling[name] = value;
   if (!sampling.empty())
     generation["sampling"] = std::move(sampling);
-  llvm::json::Object metadata{
-      {"name", info.name},
-      {"abi", ATTUNE_ABI_VERSION},
-      {"entries", std::move(entries)},
-      {"context", info.context},
-      {"weights_bytes", layout->seenBytes()},
-      {"weights_layout", llvm::utohexstr(layout->fingerprint,
-                                         /*LowerCase=*/true,
-                                         /*Width=*/16)},
-      {"generation", std::move(generation)}};
-  if (!info.decodesAlone.empty())
-    metadata["decodes_alone"] = info.decodesAlone;
-  if (!info.adapters.empty())
-    metadata["adapters"] = llvm::json::Array(info.adapters);
+  return generation;
+}
+
+/// How many processes share the model, if several do.
+static std::optional<llvm::json::Object>
+describeMesh(ModuleOp module, const WeightLayout &layout) {
   auto groups = module->getAttrOfType<IntegerAttr>("attune.groups");
   auto sharers = module->getAttrOfType<IntegerAttr>("attune.sharers");
-  if (layout->ranks > 1 || groups || sharers) {
-    llvm::json::Object mesh{{"ranks", layout->ranks},
-                            {"shared_bytes", layout->sharedBytes}};
-    if (sharers)
-      mesh["sharers"] = sharers.getInt();
-    if (groups)
-      mesh["groups"] = groups.getInt();
-    metadata["mesh"] = std::move(mesh);
-  }
+  if (layout.ranks <= 1 && !groups && !sharers)
+    return std::nullopt;
+  llvm::json::Object mesh{{"ranks", layout.ranks},
+                          {"shared_bytes", layout.sharedBytes}};
+  if (sharers)
+    mesh["sharers"] = sharers.getInt();
+  if (groups)
+    mesh["groups"] = groups.getInt();
+  return mesh;
+}
+
+static llvm::json::Object describeEmbedding(const ProductInfo &info) {
   llvm::json::Object embedding;
   if (!info.pooling.empty())
     embedding["pooling"] = info.pooling;
@@ -264,8 +261,12 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     embedding["normalize"] = true;
   if (info.mostTokens)
     embedding["max_tokens"] = *info.mostTokens;
-  if (!embedding.empty())
-    metadata["embedding"] = std::move(embedding);
+  return embedding;
+}
+
+/// What the code takes for granted of the CPU.
+static llvm::json::Array describeNeeds(ModuleOp module,
+                                       const ProductInfo &info) {
   llvm::json::Array needs(info.needs);
   bool hasPairs = false, hasQuads = false;
   module.walk([&](Operation *op) {
@@ -278,12 +279,14 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     needs.push_back("amx_int8");
   if (hasPairs || hasQuads)
     needs.push_back("amx_tile");
-  if (!needs.empty())
-    metadata["needs"] = std::move(needs);
-  if (!info.tokenizerJson.empty())
-    metadata["tokenizer_json"] = info.tokenizerJson;
-  auto addJson = [&](llvm::StringRef key, llvm::StringRef text,
-                     const char *what) -> LogicalResult {
+  return needs;
+}
+
+/// Adds what others have described as JSON.
+static LogicalResult addGiven(ModuleOp module, const ProductInfo &info,
+                              llvm::json::Object &metadata) {
+  auto add = [&](llvm::StringRef key, llvm::StringRef text,
+                 const char *what) -> LogicalResult {
     if (text.empty())
       return success();
     llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
@@ -294,12 +297,46 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     metadata[key] = std::move(*value);
     return success();
   };
-  if (failed(addJson("chat", info.chatJson, "the chat template")) ||
-      failed(addJson("audio", info.audioJson, "what it hears")) ||
-      failed(addJson("codes", info.codesJson, "what it plays")) ||
-      failed(addJson("playback", info.playbackJson, "how it is played")) ||
-      failed(addJson("images", info.imagesJson, "preprocessor_config.json")) ||
-      failed(addJson("inspect", info.inspectJson, "the inspection report")))
+  return success(
+      succeeded(add("chat", info.chatJson, "the chat template")) &&
+      succeeded(add("audio", info.audioJson, "what it hears")) &&
+      succeeded(add("codes", info.codesJson, "what it plays")) &&
+      succeeded(add("playback", info.playbackJson, "how it is played")) &&
+      succeeded(add("images", info.imagesJson, "preprocessor_config.json")) &&
+      succeeded(add("inspect", info.inspectJson, "the inspection report")));
+}
+
+LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
+  FailureOr<WeightLayout> layout = layoutWeights(module);
+  if (failed(layout))
+    return failure();
+  SmallVector<StringRef> names;
+  FailureOr<llvm::json::Array> entries = describeEntries(module, names);
+  if (failed(entries))
+    return failure();
+  llvm::json::Object metadata{
+      {"name", info.name},
+      {"abi", ATTUNE_ABI_VERSION},
+      {"entries", std::move(*entries)},
+      {"context", info.context},
+      {"weights_bytes", layout->seenBytes()},
+      {"weights_layout", llvm::utohexstr(layout->fingerprint,
+                                         /*LowerCase=*/true,
+                                         /*Width=*/16)},
+      {"generation", describeGeneration(info)}};
+  if (!info.decodesAlone.empty())
+    metadata["decodes_alone"] = info.decodesAlone;
+  if (!info.adapters.empty())
+    metadata["adapters"] = llvm::json::Array(info.adapters);
+  if (auto mesh = describeMesh(module, *layout))
+    metadata["mesh"] = std::move(*mesh);
+  if (auto embedding = describeEmbedding(info); !embedding.empty())
+    metadata["embedding"] = std::move(embedding);
+  if (auto needs = describeNeeds(module, info); !needs.empty())
+    metadata["needs"] = std::move(needs);
+  if (!info.tokenizerJson.empty())
+    metadata["tokenizer_json"] = info.tokenizerJson;
+  if (failed(addGiven(module, info, metadata)))
     return failure();
   std::string text;
   llvm::raw_string_ostream(text) << llvm::json::Value(std::move(metadata));

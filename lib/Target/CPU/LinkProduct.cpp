@@ -174,24 +174,15 @@ llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
   std::string messages;
   std::string path = folder.file("product");
   std::string exports = folder.file("exports");
-  {
-    std::error_code error;
-    llvm::raw_fd_ostream out(objectPath, error);
-    if (!error)
-      out.write(object.data(), object.size());
-    out.close();
-    if (error || out.has_error()) {
-      out.clear_error();
-      return refuse("cannot write " + objectPath);
-    }
-  }
-  if (kind == LinkKind::SharedLibrary) {
-    // Only the C interface is visible: what stands in for the C++ library must
-    // not be found by the program that loads this.
-    std::error_code error;
-    llvm::raw_fd_ostream(exports, error)
-        << "{ global: attune_*; local: *; };\n";
-  }
+  // Only the C interface is visible: what stands in for the C++ library must
+  // not be found by the program that loads this.
+  std::error_code problem =
+      folder.write("model.o", llvm::StringRef(object.data(), object.size()));
+  if (!problem && kind == LinkKind::SharedLibrary)
+    problem = folder.write("exports", "{ global: attune_*; local: *; };\n");
+  if (problem)
+    return refuse("cannot write into " + folder.getPath() + ": " +
+                  problem.message());
   std::vector<std::string> arguments = {linker->program, "-o", path};
   addArguments(*linker, kind, parts, objectPath, exports, arguments);
   llvm::SmallVector<llvm::StringRef> views(arguments.begin(), arguments.end());

@@ -65,9 +65,7 @@ llvm::Expected<Assembled> assemble(const DeviceCode &code,
                                    "cannot make a temporary folder");
   std::string input = folder.file("kernels.ptx"),
               output = folder.file("kernels.cubin"), messages;
-  std::error_code error;
-  llvm::raw_fd_ostream(input, error) << code.ptx;
-  if (error)
+  if (std::error_code error = folder.write("kernels.ptx", code.ptx))
     return llvm::createStringError(error, "cannot write %s", input.c_str());
   std::string arch = "-arch=" + code.chip;
   StringRef arguments[] = {ptxas, "-v", arch, "-o", output, input};

@@ -504,6 +504,22 @@ def forms():
             error = server.post("/v1/completions", {
                 "prompt": "a", "response_format": form}, 400)["error"]
             assert error["param"] == "response_format", error
+        # What a form costs may show in mid-answer: a stream ends with the
+        # error, any other reply is the error.
+        text = "Once upon a time there was a wren"
+        large = {
+            "messages": [{"role": "user", "content": text}],
+            "max_tokens": 3000, "response_format": {
+                "type": "regex", "pattern": text[:24] +
+                "((((a|b|ab|ba|.){1,50}c?){1,50}d?){1,50}e?){1,50}"}}
+        events = server.stream("/v1/chat/completions", large, ended=False)
+        said = "".join(event["choices"][0]["delta"].get("content", "")
+                       for event in events[:-1])
+        assert said and text.startswith(said), events
+        reply = server.post("/v1/chat/completions", large, 400)
+        for error in (events[-1]["error"], reply["error"]):
+            assert "in too many ways at once" in error["message"], error
+            assert error["type"] == "invalid_request_error", error
 
 
 def reasoning():

@@ -76,8 +76,9 @@ class Server:
             assert time.monotonic() < end, f"{name} is not {value}"
             time.sleep(0.01)
 
-    def stream(self, path, body):
-        """The events of a streamed reply, up to [DONE]."""
+    def stream(self, path, body, ended=True):
+        """The events of a streamed reply, up to [DONE], which an error is not
+        followed by."""
         with self.connect() as connection:
             connection.request("POST", path, json.dumps({**body,
                                                          "stream": True}),
@@ -90,8 +91,9 @@ class Server:
                 if event:
                     assert event.startswith("data: "), event
                     events.append(event[len("data: "):])
-            assert events[-1] == "[DONE]", events[-1]
-            return [json.loads(event) for event in events[:-1]]
+            assert (events[-1] == "[DONE]") == ended, events[-1]
+            return [json.loads(event) for event in events
+                    if event != "[DONE]"]
 
     def raw(self, data, half_close=False, pause=0):
         """What comes back for these bytes until the server closes."""

@@ -240,23 +240,64 @@ TEST_F(Group, GoesOnFromBytes) {
 }
 
 TEST_F(Group, EndsWithTheCapacity) {
-  ASSERT_TRUE(open(metadata(), 2)) << error.message;
+  ASSERT_TRUE(open(metadata(), 3)) << error.message;
   read(0, {1, 2, 3, 4, 5, 6, 7});
   read(1, {1});
-  step({0, 1}, {8, 2});
-  EXPECT_FALSE(group->step({0, 1}, {9, 3}, error));
+  read(2, {2});
+  step({0, 1, 2}, {8, 2, 3});
+  // One that has no room keeps none of the others back.
+  std::vector<Error> errors;
+  group->step({1, 0, 2}, {3, 9, 4}, errors);
+  ASSERT_EQ(errors.size(), 3u);
+  EXPECT_EQ(errors[0].code, ExitSuccess);
+  EXPECT_EQ(errors[1].message, "a sequence has no room for a step");
+  EXPECT_EQ(errors[2].code, ExitSuccess);
+  texts[1].push_back(3);
+  texts[2].push_back(4);
+  for (unsigned number : {0u, 1u, 2u})
+    check(number);
+  EXPECT_FALSE(group->step({0, 1}, {9, 4}, error));
   EXPECT_EQ(error.message, "a sequence has no room for a step");
+  texts[1].push_back(4);
+  check(1);
+}
+
+// Where a step is refused as a whole, none of them has its token.
+TEST_F(Group, StaysWhatItWasWhereAStepFails) {
+  ASSERT_TRUE(open(metadata(), 3)) << error.message;
+  read(0, {5, 6, 7});
+  read(1, {8});
+  read(2, {9});
+  step({0, 1, 2}, {1, 2, 3});
+  std::vector<Error> errors;
+  group->step({2, 1}, {4, 100}, errors); // 100 is no token
+  for (const Error &each : errors)
+    EXPECT_EQ(each.code, ExitBadInput) << each.message;
+  for (unsigned number : {0u, 1u, 2u})
+    check(number);
+  step({2, 1}, {4, 5});
 }
 
 TEST_F(Group, OtherCachesAreNotShared) {
   // One sequence at a time, each with memory of its own.
-  ASSERT_TRUE(open(metadata("[2, \"batch\", 3, \"capacity\", 1]"), 2))
+  ASSERT_TRUE(open(metadata("[2, \"batch\", 3, \"capacity\", 1]"), 3))
       << error.message;
   EXPECT_FALSE(group->stepsTogether());
   read(0, {1, 2});
   read(1, {3});
+  read(2, {6});
   step({0}, {4});
-  step({1}, {5});
-  EXPECT_FALSE(group->step({0, 1}, {6, 7}, error));
+  step({0, 1}, {5, 6});
+  // Each has its token or its error.
+  std::vector<Error> errors;
+  group->step({0, 1, 2}, {7, 100, 8}, errors);
+  ASSERT_EQ(errors.size(), 3u);
+  EXPECT_EQ(errors[0].code, ExitSuccess);
+  EXPECT_EQ(errors[1].code, ExitBadInput);
+  EXPECT_EQ(errors[2].code, ExitSuccess);
+  texts[0].push_back(7);
+  texts[2].push_back(8);
+  for (unsigned number : {0u, 1u, 2u})
+    check(number);
   EXPECT_EQ(numTogether, 0);
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Cores.h"
+#include "StepPace.h"
 
 #include "attune/Runtime/Model.h"
 #include "attune/Runtime/ThreadTeam.h"
@@ -373,6 +374,121 @@ TEST(Teams, ThreadsSleepInLongWaits) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Team, ::testing::Values(1u, 2u, 3u));
 
+/// Steps that take `seconds(threads)` and have `sleeps(threads)`; gives how
+/// many threads each took.
+template <typename Seconds, typename Sleeps>
+static std::vector<unsigned> takeSteps(StepPace &pace, unsigned count,
+                                       Seconds seconds, Sleeps sleeps) {
+  std::vector<unsigned> taken;
+  for (unsigned i = 0; i < count; ++i) {
+    unsigned threads = pace.begin(1);
+    pace.end(seconds(threads), sleeps(threads));
+    taken.push_back(threads);
+  }
+  return taken;
+}
+
+TEST(StepPace, FewerWhereTheyAreFaster) {
+  StepPace pace(8);
+  auto quiet = [](unsigned threads) { return 8.0 / threads; };
+  auto none = [](unsigned) { return 0u; };
+  auto many = [](unsigned threads) { return threads > 1 ? 100u : 0u; };
+  // Nobody sleeps: nothing is tried.
+  for (unsigned threads : takeSteps(pace, 5000, quiet, none))
+    ASSERT_EQ(threads, 8u);
+  // Threads sleep, but fewer are slower: trials get rare, and each is short.
+  std::vector<unsigned> taken = takeSteps(pace, 20000, quiet, many);
+  auto others = static_cast<size_t>(std::count_if(
+      taken.begin(), taken.end(), [](unsigned each) { return each != 8; }));
+  EXPECT_GT(others, 0u);
+  EXPECT_LT(others, 100u);
+  EXPECT_EQ(taken.back(), 8u);
+  // Each more costs time: one is left, and the others are tried seldom.
+  pace = StepPace(8);
+  auto crowded = [](unsigned threads) { return 8.0 * threads; };
+  taken = takeSteps(pace, 64, crowded, many);
+  EXPECT_EQ(taken.back(), 1u);
+  taken = takeSteps(pace, 20000, crowded, many);
+  EXPECT_EQ(taken.back(), 1u);
+  EXPECT_LT(std::count(taken.begin(), taken.end(), 2u), 100);
+  EXPECT_EQ(std::count(taken.begin(), taken.end(), 4u), 0);
+  // All come back once it is quiet, after the longest pause at the latest.
+  taken = takeSteps(pace, 600 * 8, quiet, none);
+  EXPECT_EQ(taken.back(), 8u);
+}
+
+TEST(StepPace, OneWhereHalfIsNoBetter) {
+  StepPace pace(8);
+  std::vector<unsigned> taken = takeSteps(
+      pace, 200, [](unsigned threads) { return threads > 1 ? 5. : 1.; },
+      [](unsigned threads) { return threads > 1 ? 9u : 0u; });
+  EXPECT_EQ(taken.back(), 1u);
+}
+
+TEST(StepPace, StopsWhereItIsBest) {
+  // Seven cores are free: four threads are better than eight, or two.
+  StepPace pace(8);
+  auto seconds = [](unsigned threads) {
+    return threads > 7 ? 100.0 : 8.0 / threads;
+  };
+  auto sleeps = [](unsigned threads) { return threads > 7 ? 50u : 0u; };
+  std::vector<unsigned> taken = takeSteps(pace, 2000, seconds, sleeps);
+  EXPECT_EQ(taken.back(), 4u);
+  EXPECT_EQ(std::count(taken.begin(), taken.end(), 2u), 0);
+  // Of another kind nothing is known.
+  EXPECT_EQ(pace.begin(2), 8u);
+}
+
+/// Threads that are late at barriers leave steps to the others. When they come
+/// back depends on what else the machine does: StepPace alone is asked that.
+TEST(ThreadTeam, StepsOfFewerThreads) {
+  std::unique_ptr<ThreadTeam> team = makeTeam(4);
+  struct Step {
+    bool isCrowded;
+    std::atomic<unsigned> threads{0};
+    std::atomic<int64_t> claimed{0};
+  } step;
+  auto run = [&](unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
+      step.threads = 0;
+      step.claimed = 0;
+      Error error;
+      ASSERT_TRUE(team->run(
+          [](void *context) {
+            auto *step = static_cast<Step *>(context);
+            ++step->threads;
+            bool isLate = step->isCrowded && attune_rt_thread() > 0;
+            int64_t threads = attune_rt_num_threads();
+            usleep(isLate ? 1500 * threads : 2000 / threads);
+            attune_rt_barrier();
+            while (attune_rt_claim(100) < 100)
+              ++step->claimed;
+            attune_rt_barrier();
+          },
+          &step, error, /*kind=*/7));
+      ASSERT_EQ(step.claimed, 100);
+    }
+  };
+  step.isCrowded = false;
+  run(1);
+  EXPECT_EQ(step.threads, 4u);
+  step.isCrowded = true;
+  run(64);
+  EXPECT_EQ(step.threads, 1u);
+  // Tasks that are no such steps are for all.
+  struct {
+    std::atomic<unsigned> threads{0};
+  } all;
+  Error error;
+  ASSERT_TRUE(team->run(
+      [](void *context) {
+        ++static_cast<decltype(all) *>(context)->threads;
+        attune_rt_barrier();
+      },
+      &all, error));
+  EXPECT_EQ(all.threads, 4u);
+}
+
 TEST(ThreadTeam, DefaultIsEveryCore) {
   EXPECT_GE(availableCores(), 1u);
   EXPECT_EQ(makeTeam(0)->size(), availableCores());
@@ -424,6 +540,10 @@ TEST_F(Quota, OfVersionOne) {
   write("cpu,cpuacct/x/cpu.cfs_quota_us", "250000\n");
   EXPECT_EQ(cores(groups), 3u);
   EXPECT_EQ(cores("5:cpuset:/x\n"), 0u);
+  // The kernel may name controllers in another order than their folder.
+  EXPECT_EQ(cores("4:cpuacct,cpu:/x\n"), 3u);
+  std::filesystem::rename(folder / "cpu,cpuacct", folder / "cpu");
+  EXPECT_EQ(cores(groups), 3u);
 }
 
 TEST(ThreadTeam, KernelsRunWithoutATeam) {

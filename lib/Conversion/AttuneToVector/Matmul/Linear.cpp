@@ -11,8 +11,8 @@
 // threads than panels keep busy, they divide the rows, too. The sum over K is
 // never split, so results do not depend on the number of threads.
 
+#include "../Warps/NormsOfFew.h"
 #include "HeadRows.h"
-#include "NormsOfFew.h"
 #include "ProductGrid.h"
 
 #include "Attune/AttunePanels.h"

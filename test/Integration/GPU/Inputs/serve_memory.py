@@ -200,6 +200,19 @@ def whole():
         assert server.stop() == 0
 
 
+def launches():
+    """A driver that cannot start all blocks of a kernel together."""
+    with serving.Server([PRODUCT], "--slots=2", "--quiet") as server:
+        _, _, text = server.request("GET", "/metrics")
+        assert "persistent" not in text, text
+        complete(server, [1, 2, 3], 6)
+        why = "the GPU or its driver cannot start all blocks of a kernel together"
+        _, _, text = server.request("GET", "/metrics")
+        assert f'attune_persistent_kernel_refused{{reason="{why}"}} 1' in text, text
+        assert f"without the persistent kernel, because {why}" in server.read_log()
+        assert server.stop() == 0
+
+
 for case in sys.argv[3:]:
     globals()[case]()
     print("ok", case)

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_MATMUL_NORMSOFFEW_H
-#define ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_MATMUL_NORMSOFFEW_H
+#ifndef ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_WARPS_NORMSOFFEW_H
+#define ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_WARPS_NORMSOFFEW_H
 
-#include "PanelProduct.h"
+#include "../Matmul/PanelProduct.h"
 
 #include "Attune/AttuneGroupOps.h"
 
@@ -30,4 +30,4 @@ void lowerNormsOfFew(mlir::Operation *root, const VectorLowering &lowering);
 
 } // namespace attune
 
-#endif // ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_MATMUL_NORMSOFFEW_H
+#endif // ATTUNE_LIB_CONVERSION_ATTUNETOVECTOR_WARPS_NORMSOFFEW_H
