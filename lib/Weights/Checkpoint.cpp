@@ -232,36 +232,67 @@ bool Checkpoint::openGguf(const std::string &path, DiagnosticEngine &diags) {
   return true;
 }
 
-/// What the config.json beside a file says of quantization; nothing if it says
-/// nothing, or what its importer refuses.
-static std::optional<QuantizationConfig>
-findQuantization(const std::string &path) {
+/// The "quantization_config" of a config.json; null: it says nothing of it.
+static const Value *findQuantization(const Value &root) {
+  const Value *object = root.find("quantization_config");
+  if (const Value *text = root.find("text_config"); text && !object)
+    object = text->find("quantization_config");
+  return object && object->isObject() ? object : nullptr;
+}
+
+/// The quantization of the folder of `path`. What config.json says of it and
+/// cannot be read, its importer refuses; folders of ModelOpt may say it in
+/// hf_quant_config.json alone. Returns whether that could be read.
+static bool readQuantization(const std::string &path,
+                             std::optional<QuantizationConfig> &config,
+                             DiagnosticEngine &diags) {
   struct Silent final : DiagnosticEngine {
     void report(const Diagnostic &) override {}
   } silent;
-  fs::path config = fs::path(path).parent_path() / "config.json";
-  if (!isThere(config))
-    return std::nullopt;
-  auto file = readSourceFile(config.string(), silent);
-  if (!file)
-    return std::nullopt;
-  spec::LineTable lines(file);
-  spec::Reporter reporter(lines, silent);
-  std::optional<Value> root =
-      spec::parseJson(*file, reporter, spec::JsonDialect::Python);
-  const Value *object = root ? root->find("quantization_config") : nullptr;
-  if (const Value *text = root ? root->find("text_config") : nullptr;
-      text && !object)
-    object = text->find("quantization_config");
+  fs::path folder = fs::path(path).parent_path();
   std::string problem;
-  return object && object->isObject() ? readQuantizationConfig(*object, problem)
-                                      : std::nullopt;
+  if (fs::path file = folder / "config.json"; isThere(file)) {
+    auto text = readSourceFile(file.string(), silent);
+    if (!text)
+      return true;
+    spec::LineTable lines(text);
+    spec::Reporter reporter(lines, silent);
+    std::optional<Value> root =
+        spec::parseJson(*text, reporter, spec::JsonDialect::Python);
+    if (!root)
+      return true;
+    if (const Value *object = findQuantization(*root)) {
+      config = readQuantizationConfig(*object, problem);
+      return true;
+    }
+  }
+  fs::path beside = folder / "hf_quant_config.json";
+  if (!isThere(beside))
+    return true;
+  auto text = readSourceFile(beside.string(), diags);
+  if (!text)
+    return false;
+  spec::LineTable lines(text);
+  spec::Reporter reporter(lines, diags);
+  std::optional<Value> root =
+      spec::parseJson(*text, reporter, spec::JsonDialect::Python);
+  if (!root || reporter.getNumErrors())
+    return false;
+  config = readModelOptFile(*root, problem);
+  if (config)
+    return true;
+  const Value *object = root->find("quantization");
+  reporter.error((object ? *object : *root).offset,
+                 object ? "/quantization" : "", problem);
+  return false;
 }
 
 bool Checkpoint::unpackQuantized(DiagnosticEngine &diags) {
   if (gguf)
     return true;
-  std::optional<QuantizationConfig> config = findQuantization(filePath);
+  std::optional<QuantizationConfig> config;
+  if (!readQuantization(filePath, config, diags))
+    return false;
   if (!config)
     return true;
   std::vector<std::string> names;

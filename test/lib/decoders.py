@@ -37,6 +37,7 @@ from decoder_gpts import (bigcode_mha, bigcode_mqa, bloom_residual, falcon_11b,
                           gpt_neox, mpt_clip, opt_350m, opt_plain_norms)
 from decoder_latent import deepseek_v32, kimi_k2
 from decoder_phis import phi, phi3_longrope, phi4, phi4_mini
+from decoder_renamed import chatglm, exaone, internlm2, minicpm
 from decoder_rwkv import rwkv7, rwkv7_wide
 from decoder_zamba import zamba2, zamba2_one
 from decoder_relatives import (arcee, llama4, llama4_chunks, mimo, ministral3,
@@ -401,7 +402,8 @@ CASES = {function.__name__: function for function in (
 
 # Those that have tests of their own.
 OTHERS = {function.__name__: function for function in (
-    phi, phi3_longrope, phi4, phi4_mini, falcon_7b, falcon_11b, falcon_rw,
+    phi, phi3_longrope, phi4, phi4_mini, exaone, internlm2, minicpm,
+    chatglm, falcon_7b, falcon_11b, falcon_rw,
     gpt2_by_layer, gpt_neo, bigcode_mqa, bigcode_mha, gpt_neox, opt_350m,
     opt_plain_norms, bloom_residual, mpt_clip,
     arcee, nemotron, mimo, ministral3, llama4, llama4_chunks, lfm2, lfm2_moe,

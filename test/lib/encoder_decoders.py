@@ -2,7 +2,7 @@
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Small encoder-decoders against float64 arithmetic done here: BART, mBART,
-PEGASUS, Whisper, T5 with a gated feed-forward layer.
+PEGASUS, M2M-100, Whisper, T5 with a gated feed-forward layer.
 
   encoder_decoders.py ATTUNE WORK [--flag=FLAG]... [--launch=WORDS] [CASE]...
 
@@ -54,7 +54,7 @@ def attention(w, at, x, source, causal=False, keep=None, key_bias=True):
     return linear(w, at + "out_proj", y, WIDTH, True)
 
 
-def stack(w, at, x, pre, memory=None, keep=None, key_bias=True):
+def stack(w, at, x, pre, memory=None, keep=None, key_bias=True, act=gelu):
     """Blocks of one side; `memory` is the encoder's result for a decoder."""
     for i in range(LAYERS):
         block = f"{at}layers.{i}."
@@ -71,7 +71,7 @@ def stack(w, at, x, pre, memory=None, keep=None, key_bias=True):
             x = sublayer(x, "encoder_attn_layer_norm", lambda y: attention(
                 w, block + "encoder_attn.", y, memory, False, keep, key_bias))
         x = sublayer(x, "final_layer_norm", lambda y: linear(
-            w, block + "fc2", [[gelu(a) for a in v] for v in linear(
+            w, block + "fc2", [[act(a) for a in v] for v in linear(
                 w, block + "fc1", y, INNER, True)], WIDTH, True))
     return layer_norm(w, at + "layer_norm", x) if pre else x
 
@@ -144,6 +144,32 @@ def pegasus(w, inputs):
     config = dict(BART, model_type="pegasus", scale_embedding=True,
                   architectures=["PegasusForConditionalGeneration"])
     return config, bart_like(w, inputs, True, False, True, math.sqrt(WIDTH))
+
+
+def m2m(w, inputs):
+    """NLLB: sines as tensor2tensor has them, from position 2 on, and the table of
+    all three without a bias. A forced token is the language."""
+    config = dict(BART, model_type="m2m_100", scale_embedding=True,
+                  activation_function="relu", tokenizer_class="NllbTokenizer",
+                  decoder_start_token_id=2, max_length=200,
+                  architectures=["M2M100ForConditionalGeneration"])
+    half = WIDTH // 2
+
+    def side(name, ids, **options):
+        x = embed(w, "model.shared.weight", ids, math.sqrt(WIDTH))
+        angles = [[t * 10000.0 ** (-i / (half - 1)) for i in range(half)]
+                  for t in range(2, 2 + len(ids))]
+        x = plus(x, [[math.sin(a) for a in row] + [math.cos(a) for a in row]
+                     for row in angles])
+        return stack(w, f"model.{name}.", x, True,
+                     act=lambda a: max(a, 0.0), **options)
+
+    keep = inputs.get("attention_mask")
+    memory = side("encoder", inputs["input_ids"], keep=keep)
+    states = side("decoder", inputs["decoder_input_ids"], memory=memory,
+                  keep=keep)
+    return config, (memory, decoder_layers.tied(w, "model.shared.weight",
+                                                states))
 
 
 # --- Whisper
@@ -286,6 +312,9 @@ def mt5(w, inputs):
 CASES = {function.__name__: function for function in (
     bart, bart_labels, mbart, pegasus, whisper, whisper_hushed, t5_v11, t5_gated_silu, mt5)}
 
+# Those that have tests of their own.
+OTHERS = {"m2m": m2m}
+
 
 def integers(values):
     return "I64", [1, len(values)], struct.pack(f"<{len(values)}q", *values)
@@ -315,7 +344,8 @@ def differs(found, name, expected):
 def check(attune, folder, name, inputs, first, generates):
     """Nothing, or what is wrong. Compiles the model with its `first` inputs."""
     weights = decoder_layers.Weights(name)
-    config, (memory, logits) = CASES[name](weights, inputs)
+    case = CASES.get(name) or OTHERS[name]
+    config, (memory, logits) = case(weights, inputs)
     if first:
         error = decoder_layers.build(attune, folder, weights, config)
         if error:
@@ -336,8 +366,7 @@ def check(attune, folder, name, inputs, first, generates):
     start = [3 if "input_features" in inputs else 0]
     told = list(start)
     for _ in range(4):
-        _, (_, logits) = CASES[name](weights,
-                                     dict(inputs, decoder_input_ids=told))
+        _, (_, logits) = case(weights, dict(inputs, decoder_input_ids=told))
         banned = config.get("suppress_tokens", []) + (
             config.get("begin_suppress_tokens", []) if told == start else [])
         told.append(max((i for i in range(VOCAB) if i not in banned),

@@ -15,7 +15,16 @@
 
 namespace attune {
 
-enum class QuantizationMethod { Gptq, Awq, CompressedTensors, Fp8, Mxfp4 };
+enum class QuantizationMethod {
+  Gptq,
+  Awq,
+  BitsAndBytes,
+  CompressedTensors,
+  Dense, ///< compressed-tensors that are floats
+  Fp8,
+  ModelOpt,
+  Mxfp4
+};
 
 /// The "quantization_config" of a config.json, for the folder's tensors.
 struct QuantizationConfig {
@@ -30,6 +39,10 @@ struct QuantizationConfig {
 /// not read.
 std::optional<QuantizationConfig>
 readQuantizationConfig(const spec::Value &object, std::string &problem);
+
+/// Reads a hf_quant_config.json, which ModelOpt writes beside config.json.
+std::optional<QuantizationConfig> readModelOptFile(const spec::Value &root,
+                                                   std::string &problem);
 
 } // namespace attune
 

@@ -39,6 +39,19 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "hidden_dropout masked_softmax_fusion offset_alibi pretraining_tp "
        "seq_length skip_bias_add skip_bias_add_qkv slow_but_exact "
        "unk_token_id"},
+      {"chatglm",
+       "hidden_size=4096 ffn_hidden_size=13696 num_layers=28 num_hidden_layers "
+       "num_attention_heads=32 kv_channels=128 multi_query_attention=false "
+       "multi_query_group_num=1 padded_vocab_size=65024 vocab_size "
+       "seq_length=2048 rmsnorm=true layernorm_epsilon=1e-05 "
+       "add_bias_linear=false add_qkv_bias=false rope_ratio=1 "
+       "tie_word_embeddings=false "
+       "apply_residual_connection_post_layernorm=false post_layer_norm=true "
+       "original_rope=true quantization_bit=0 pre_seq_len=0",
+       "apply_query_key_layer_scaling attention_dropout "
+       "attention_softmax_in_fp32 bias_dropout_fusion classifier_dropout "
+       "fp32_residual_connection hidden_dropout interleaved_qkv "
+       "prefix_projection"},
       {"cohere",
        "use_qk_norm=false hidden_size=8192 intermediate_size=22528 "
        "num_hidden_layers=40 num_attention_heads=64 num_key_value_heads=64 "
@@ -124,6 +137,14 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "moe_capacity moe_norm_min moe_use_aux_free num_nextn_predict_layers "
        "output_router_logits pretraining_tp router_aux_loss_coef "
        "router_jitter_noise seq_aux"},
+      {"exaone",
+       "hidden_size=2048 intermediate_size=8192 num_layers=32 "
+       "num_hidden_layers num_attention_heads=32 num_key_value_heads=32 "
+       "vocab_size=102400 max_position_embeddings=2048 "
+       "layer_norm_epsilon=1e-05 tie_word_embeddings=true "
+       "activation_function=silu head_dim=64 rope_theta=10000 "
+       "partial_rotary_factor=1 rope_parameters rope_scaling",
+       "attention_dropout embed_dropout"},
       {"exaone4",
        "sliding_window=4096 sliding_window_pattern=4 "
        "hidden_size=4096 intermediate_size=16384 "
@@ -374,6 +395,14 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "position_embedding_xdrope pretraining_tp sep_token_id "
        "skip_cls_token text_end_id text_start_id use_cla use_mixed_mlp_moe "
        "use_qk_norm use_rotary_pos_emb vit_path xdrope_section"},
+      {"internlm2",
+       "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=103168 "
+       "max_position_embeddings=2048 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "bias=true",
+       "attention_dropout pretraining_tp"},
   };
 }
 

@@ -143,6 +143,16 @@ std::vector<ClassKeys> keysOfDecodersJToZ() {
        "use_sliding_window=false sliding_window=4096 max_window_layers=28 "
        "layer_types attention_bias=true",
        "attention_dropout num_nextn_predict_layers"},
+      {"minicpm",
+       "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=32000 "
+       "max_position_embeddings=2048 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=true hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "attention_bias=false scale_emb=1 scale_depth=1 dim_model_base=1 "
+       "sparse_config",
+       "attention_dropout mup_denominator original_max_position_embeddings "
+       "pretraining_tp"},
       {"minimax",
        "hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=8 vocab_size=32000 "

@@ -199,6 +199,17 @@ std::vector<ClassKeys> keysOfEncoders() {
        "extra_pos_embeddings "
        "force_bos_token_to_be_generated init_std num_attention_heads "
        "num_hidden_layers save_step"},
+      {"m2m_100",
+       "d_model=1024 hidden_size max_position_embeddings=1024 "
+       "vocab_size=128112 activation_function=relu scale_embedding=true "
+       "tie_word_embeddings=true decoder_vocab_size=128112 "
+       "encoder_attention_heads=16 encoder_layers=12 "
+       "encoder_ffn_dim=4096 decoder_attention_heads=16 decoder_layers=12 "
+       "decoder_ffn_dim=4096",
+       "activation_dropout add_bias_logits attention_dropout classif_dropout "
+       "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
+       "force_bos_token_to_be_generated init_std num_attention_heads "
+       "num_hidden_layers save_step normalize_before"},
       {"mbart",
        "d_model=1024 hidden_size max_position_embeddings=1024 "
        "vocab_size=50265 activation_function=gelu scale_embedding=false "

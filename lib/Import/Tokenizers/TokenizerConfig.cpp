@@ -10,6 +10,8 @@
 #include "attune/Runtime/Tokenizer.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 using attune::runtime::JsonValue;
 
@@ -124,44 +126,82 @@ static void addTokens(const JsonValue &config, std::string &json) {
   setMember(json, "added_tokens", text);
 }
 
-/// Llama's and Gemma's classes put the begin and the end token around a text
-/// whatever the other file says.
-static void setEnds(const JsonValue &config, std::string &json) {
+/// Which tokens a class puts around a text whatever the other file says.
+struct Ends {
+  std::vector<std::string> front;
+  std::string back;
+  bool frontOfSecond = true; ///< the same in front of the second of a pair
+};
+
+static bool startsWith(const std::string &name, std::string_view start) {
+  return name.compare(0, start.size(), start) == 0;
+}
+
+static bool hasEnds(const std::string &name) {
+  for (const char *start : {"LlamaTokenizer", "CodeLlama", "GemmaTokenizer",
+                            "InternLM2Tokenizer", "ChatGLM"})
+    if (startsWith(name, start))
+      return true;
+  return false;
+}
+
+/// The begin and the end token of the classes of Llama, Gemma and InternLM, and
+/// the two tokens in front of ChatGLM's texts, if there are those.
+static std::optional<Ends> endsOf(const JsonValue &config,
+                                  const runtime::Tokenizer &tokenizer) {
   std::string name = tokenOf(config, "tokenizer_class");
-  bool owns = false;
-  for (const char *start : {"LlamaTokenizer", "CodeLlama", "GemmaTokenizer"})
-    owns = owns || name.compare(0, std::string_view(start).size(), start) == 0;
-  if (!owns)
+  auto exists = [&](const std::string &token) {
+    return !token.empty() && tokenizer.tokenToId(token) >= 0;
+  };
+  Ends ends;
+  if (startsWith(name, "ChatGLM")) {
+    const char *start = startsWith(name, "ChatGLM4") ? "<sop>" : "sop";
+    if (!exists("[gMASK]") || !exists(start))
+      return std::nullopt;
+    ends.front = {"[gMASK]", start};
+    ends.frontOfSecond = false;
+    return ends;
+  }
+  if (std::string bos = tokenOf(config, "bos_token");
+      flagOf(config, "add_bos_token", true) && exists(bos))
+    ends.front = {bos};
+  if (std::string eos = tokenOf(config, "eos_token");
+      flagOf(config, "add_eos_token", false) && exists(eos))
+    ends.back = eos;
+  return ends;
+}
+
+static void setEnds(const JsonValue &config, std::string &json) {
+  if (!hasEnds(tokenOf(config, "tokenizer_class")))
     return;
   runtime::Error error;
   auto tokenizer = runtime::Tokenizer::create(json, error);
-  if (!tokenizer)
+  std::optional<Ends> ends =
+      tokenizer ? endsOf(config, *tokenizer) : std::nullopt;
+  if (!ends)
     return;
-  auto special = [&](const char *flag, const char *key, bool otherwise,
-                     std::string &token) {
-    if (!flagOf(config, flag, otherwise))
-      return;
-    token = tokenOf(config, key);
-    if (!token.empty() && tokenizer->tokenToId(token) < 0)
-      token.clear();
+  auto sequence = [&](const char *id, int type, bool hasFront) {
+    std::string out;
+    auto part = [&](const std::string &token) {
+      out += out.empty() ? "" : ",";
+      out += "{\"SpecialToken\":{\"id\":";
+      runtime::appendJsonString(out, token);
+      out += ",\"type_id\":" + std::to_string(type) + "}}";
+    };
+    if (hasFront)
+      for (const std::string &token : ends->front)
+        part(token);
+    out += std::string(out.empty() ? "" : ",") + "{\"Sequence\":{\"id\":\"" +
+           id + "\",\"type_id\":" + std::to_string(type) + "}}";
+    if (!ends->back.empty())
+      part(ends->back);
+    return out;
   };
-  std::string bos, eos, specials;
-  special("add_bos_token", "bos_token", true, bos);
-  special("add_eos_token", "eos_token", false, eos);
-  auto part = [](const std::string &token, int type) {
-    std::string out = "{\"SpecialToken\":{\"id\":";
-    runtime::appendJsonString(out, token);
-    return out + ",\"type_id\":" + std::to_string(type) + "}}";
-  };
-  auto sequence = [&](const char *id, int type) {
-    std::string out = bos.empty() ? "" : part(bos, type) + ",";
-    out += std::string("{\"Sequence\":{\"id\":\"") + id +
-           "\",\"type_id\":" + std::to_string(type) + "}}";
-    return eos.empty() ? out : out + "," + part(eos, type);
-  };
-  for (const std::string &token : {bos, eos}) {
-    if (token.empty() || (&token != &bos && token == bos && !specials.empty()))
-      continue;
+  std::set<std::string> tokens(ends->front.begin(), ends->front.end());
+  if (!ends->back.empty())
+    tokens.insert(ends->back);
+  std::string specials;
+  for (const std::string &token : tokens) {
     specials += specials.empty() ? "" : ",";
     runtime::appendJsonString(specials, token);
     specials += ":{\"id\":";
@@ -170,12 +210,12 @@ static void setEnds(const JsonValue &config, std::string &json) {
                 "],\"tokens\":[";
     runtime::appendJsonString(specials, token);
     specials += "]}";
-    if (bos == eos)
-      break;
   }
+  std::string first = sequence("A", 0, /*hasFront=*/true);
   setMember(json, "post_processor",
-            "{\"type\":\"TemplateProcessing\",\"single\":[" + sequence("A", 0) +
-                "],\"pair\":[" + sequence("A", 0) + "," + sequence("B", 1) +
+            "{\"type\":\"TemplateProcessing\",\"single\":[" + first +
+                "],\"pair\":[" + first + "," +
+                sequence("B", 1, ends->frontOfSecond) +
                 "],\"special_tokens\":{" + specials + "}}");
 }
 

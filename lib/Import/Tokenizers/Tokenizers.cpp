@@ -203,6 +203,15 @@ static bool report(const runtime::Error &error, const SourceLocation &place,
   return error.unsupported;
 }
 
+/// Whether pieces of `path` have their numbers in the vocab.json beside it, as
+/// M2M-100's have.
+static bool isNumberedBeside(const std::string &path) {
+  std::error_code ignored;
+  fs::path folder = fs::path(path).parent_path();
+  return fs::exists(folder / "vocab.json", ignored) &&
+         !fs::exists(folder / "merges.txt", ignored);
+}
+
 /// The text that stands for `file`, or nothing if it is damaged. The text is
 /// empty if the file asks for what is not supported.
 static std::optional<std::string>
@@ -232,6 +241,10 @@ convert(const std::string &path, const std::shared_ptr<const SourceFile> &file,
     good = convertWorld(file->text, json, error);
   else if (looksLikeRanks(file->text))
     good = convertRanks(file->text, json, error);
+  else if (endsWith(name, ".model") && isNumberedBeside(path))
+    good = error.notSupported("the numbers of the tokens are in vocab.json "
+                              "beside it (M2M-100), which is not read; a "
+                              "tokenizer.json would be");
   else if (endsWith(name, ".model"))
     good = convertSentencePiece(file->text, json, error);
   else

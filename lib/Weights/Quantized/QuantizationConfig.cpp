@@ -29,6 +29,14 @@ static bool flagOf(const spec::Value &object, const char *key, bool otherwise) {
                                                             : otherwise;
 }
 
+/// Whether a value is there and not null, {} or [].
+static bool isGiven(const spec::Value *value) {
+  using Kind = spec::Value::Kind;
+  return value && value->kind != Kind::Null &&
+         !((value->kind == Kind::Object || value->kind == Kind::Array) &&
+           value->members.empty() && value->elements.empty());
+}
+
 /// The sizes of a block, which are equal in all that is published.
 static bool readBlock(const spec::Value *sizes, QuantizationConfig &config,
                       std::string &problem) {
@@ -51,11 +59,18 @@ static bool readGroups(const spec::Value &object, QuantizationConfig &config,
                        std::string &problem) {
   const spec::Value *groups = object.find("config_groups");
   std::string format = textOf(object, "format");
+  bool pairs = format == "nvfp4-pack-quantized";
   if (format != "pack-quantized" && format != "int-quantized" &&
-      format != "float-quantized" && format != "naive-quantized") {
+      format != "float-quantized" && format != "naive-quantized" && !pairs &&
+      format != "dense") {
     problem = "the format " + spec::quote(format) +
-              " of compressed-tensors is not read; pack-quantized, "
-              "int-quantized, float-quantized and naive-quantized are";
+              " of compressed-tensors is not read; dense, pack-quantized, "
+              "int-quantized, float-quantized, naive-quantized and "
+              "nvfp4-pack-quantized are";
+    return false;
+  }
+  if (isGiven(object.find("transform_config"))) {
+    problem = "rotations of what layers read (transform_config) are not read";
     return false;
   }
   const spec::Value *sparse = object.find("sparsity_config");
@@ -64,6 +79,10 @@ static bool readGroups(const spec::Value &object, QuantizationConfig &config,
     problem = "sparse weights of the format " + spec::quote(kind) +
               " are not read; dense ones are";
     return false;
+  }
+  if (format == "dense") {
+    config.method = QuantizationMethod::Dense;
+    return true;
   }
   if (!groups || groups->members.size() != 1) {
     problem = "expected one entry in config_groups";
@@ -77,6 +96,12 @@ static bool readGroups(const spec::Value &object, QuantizationConfig &config,
   config.bits = numberOf(*weights, "num_bits", 8);
   config.group = numberOf(*weights, "group_size", -1);
   std::string strategy = textOf(*weights, "strategy");
+  if (pairs) {
+    if (config.bits != 4 || strategy != "tensor_group" || config.group != 16)
+      problem = "nvfp4-pack-quantized is read in 4 bits, with the strategy "
+                "tensor_group and groups of 16";
+    return problem.empty();
+  }
   if (strategy == "block" && format != "pack-quantized")
     return readBlock(weights->find("block_structure"), config, problem);
   if (strategy == "channel" || strategy == "tensor")
@@ -96,6 +121,77 @@ static std::string inLowerCase(std::string text) {
   for (char &c : text)
     c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return text;
+}
+
+/// bitsandbytes: what a matrix is, its tensors say.
+static void readBitsAndBytes(const spec::Value &object,
+                             QuantizationConfig &config) {
+  config.method = QuantizationMethod::BitsAndBytes;
+  config.bits = flagOf(object, "load_in_8bit", false) ? 8 : 4;
+  config.group = -1;
+}
+
+/// The "quant_algo" of ModelOpt; with MIXED_PRECISION each layer has its own.
+static void readModelOpt(const spec::Value &object, QuantizationConfig &config,
+                         std::string &problem) {
+  config.method = QuantizationMethod::ModelOpt;
+  config.group = -1;
+  auto check = [&](const spec::Value &holder, const std::string &where) {
+    std::string algorithm = textOf(holder, "quant_algo");
+    config.bits = algorithm == "NVFP4" ? 4 : 8;
+    if (problem.empty() && algorithm != "NVFP4" && algorithm != "FP8" &&
+        algorithm != "FP8_PER_CHANNEL_PER_TOKEN")
+      problem = "the quant_algo " + spec::quote(algorithm) + where +
+                " of ModelOpt is not read; NVFP4, FP8 and "
+                "FP8_PER_CHANNEL_PER_TOKEN are";
+  };
+  const spec::Value *layers = object.find("quantized_layers");
+  if (textOf(object, "quant_algo") != "MIXED_PRECISION" || !layers ||
+      !layers->isObject())
+    return check(object, "");
+  for (const spec::Value::Member &layer : layers->members)
+    check(layer.value, " of " + spec::quote(layer.key));
+}
+
+/// auto-round, which packs as GPTQ or AWQ do.
+static void readAutoRound(const spec::Value &object, QuantizationConfig &config,
+                          std::string &problem) {
+  std::string packing = textOf(object, "packing_format");
+  // The first files have the program instead: "auto_round:gptq:exllamav2".
+  if (packing.empty()) {
+    packing = textOf(object, "backend");
+    size_t second = packing.find(':', packing.find(':') + 1);
+    packing = packing.substr(0, second);
+  }
+  if (packing == "auto_round:auto_awq" || packing == "auto_round:awq") {
+    config.method = QuantizationMethod::Awq;
+    if (config.bits != 4)
+      problem = "AWQ's packing is read in 4 bits";
+  } else if (packing == "auto_round" || packing == "auto_round:gptqmodel") {
+    config.zerosLessOne = false;
+  } else if (packing != "auto_round:auto_gptq" &&
+             packing != "auto_round:gptq") {
+    problem = "the packing_format " + spec::quote(packing) +
+              " of auto-round is not read; auto_round, auto_round:gptqmodel, "
+              "auto_round:auto_gptq and auto_round:auto_awq are";
+  }
+  std::string type = textOf(object, "data_type");
+  if (problem.empty() && !type.empty() && type != "int")
+    problem = "the data_type " + spec::quote(type) +
+              " of auto-round is not read; int is";
+  if (problem.empty() && isGiven(object.find("spinquant_config")))
+    problem = "rotations of what layers read (spinquant_config) are not read";
+  // Layers of 16 bits have no packed tensors.
+  const spec::Value *layers = object.find("extra_config");
+  for (const spec::Value::Member &layer :
+       layers && layers->isObject() ? layers->members
+                                    : std::vector<spec::Value::Member>())
+    if (int64_t bits = numberOf(layer.value, "bits", config.bits);
+        problem.empty() && bits < 16 &&
+        (bits != config.bits ||
+         numberOf(layer.value, "group_size", config.group) != config.group))
+      problem = "the layer " + spec::quote(layer.key) +
+                " has other bits or groups than the others, which is not read";
 }
 
 std::optional<QuantizationConfig>
@@ -130,11 +226,20 @@ readQuantizationConfig(const spec::Value &object, std::string &problem) {
     config.method = QuantizationMethod::Mxfp4;
     config.bits = 4;
     config.group = 32;
+  } else if (method == "auto-round" || method == "intel/auto-round") {
+    readAutoRound(object, config, problem);
+  } else if (method == "bitsandbytes" ||
+             (method.empty() && (flagOf(object, "load_in_4bit", false) ||
+                                 flagOf(object, "load_in_8bit", false)))) {
+    readBitsAndBytes(object, config);
+  } else if (method == "modelopt" || method == "modelopt_fp4") {
+    readModelOpt(object, config, problem);
   } else {
     problem = (method.empty() ? "\"quant_method\" is missing"
                               : "weights of the method " + spec::quote(method) +
                                     " are not read") +
-              std::string("; gptq, awq, compressed-tensors, fp8 and mxfp4 are, "
+              std::string("; gptq, awq, auto-round, bitsandbytes, "
+                          "compressed-tensors, fp8, modelopt and mxfp4 are, "
                           "and folders whose weights are F32, F16 or BF16: "
                           "transformers' model.dequantize() and "
                           "save_pretrained() make one, or take a GGUF file");
@@ -146,6 +251,21 @@ readQuantizationConfig(const spec::Value &object, std::string &problem) {
       (config.group == 0 || config.group < -1 || config.group > (1 << 20)))
     problem = "groups of " + std::to_string(config.group) +
               " are not read; expected 1 to 1048576, or -1 for whole rows";
+  if (!problem.empty())
+    return std::nullopt;
+  return config;
+}
+
+std::optional<QuantizationConfig> readModelOptFile(const spec::Value &root,
+                                                   std::string &problem) {
+  const spec::Value *object = root.find("quantization");
+  QuantizationConfig config;
+  if (!object || !object->isObject())
+    problem = "expected an object \"quantization\"";
+  else if (textOf(*object, "quant_algo").empty())
+    config.method = QuantizationMethod::Dense;
+  else
+    readModelOpt(*object, config, problem);
   if (!problem.empty())
     return std::nullopt;
   return config;

@@ -19,16 +19,20 @@
 //           are there
 //
 //   MXFP4   X_blocks [out, in / 32, 16], two numbers e2m1 in a byte, the first
-//   in
-//           its lower half; X_scales [out, in / 32], exponents of 2 plus 127
+//           in its lower half; X_scales [out, in / 32], exponents of 2 plus 127
+//   LLM.int8() of bitsandbytes
+//           weight [out, in], SCB [out], the largest magnitude of each row
 //
 // Without zero points z is the middle of the range. Eight-bit floats and
 // integers are elements of "weight" itself, with a scale for each row, group of
-// columns or block (weight_scale), or square block (weight_scale_inv).
+// columns or block (weight_scale), or square block (weight_scale_inv). Floats
+// of 4 bits with two scales and codebooks are in FourBitFloats.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "QuantizedTensors.h"
+#include "TensorMaker.h"
+
 #include "../RealNumbers.h"
 
 #include "attune/Support/TensorNames.h"
@@ -56,16 +60,6 @@ static int numberIn(const CheckpointTensor &words, int64_t first, int64_t step,
   auto word =
       static_cast<uint32_t>(wordAt(words, first + place / perWord * step));
   return int(word >> (place % perWord * bits)) & ((1 << bits) - 1);
-}
-
-/// Exact, with the two codes that are not numbers.
-static float eightBitFloat(uint8_t code) {
-  int exponent = code >> 3 & 15, fraction = code & 7;
-  float value = (code & 127) == 127 ? NAN
-                : exponent == 0
-                    ? std::ldexp(float(fraction), -9)
-                    : std::ldexp(float(8 + fraction), exponent - 10);
-  return code & 128 ? -value : value;
 }
 
 /// The largest group of kernels that these neighbours are several of; 0: none.
@@ -208,14 +202,12 @@ struct Microscaled : TensorEncoding {
   }
   void decode(const CheckpointTensor &tensor, int64_t first, int64_t count,
               float *out) const override {
-    static constexpr float values[] = {0, 0.5,  1,  1.5,  2,  3,  4,  6,
-                                       0, -0.5, -1, -1.5, -2, -3, -4, -6};
     uint8_t numbers[kGroup];
     for (int64_t done = 0; done < count;) {
       int64_t within = (first + done) % kGroup;
       float scale = readGroup(tensor, first + done - within, numbers).scale;
       for (; within < kGroup && done < count; ++within, ++done)
-        out[done] = scale * values[numbers[within]];
+        out[done] = scale * kFourBitFloats[numbers[within]];
     }
   }
 };
@@ -225,13 +217,15 @@ struct ScaledElements : TensorEncoding {
   CheckpointTensor elements, scales;
   int64_t columns = 0;
   int64_t blockRows = 1, blockColumns = 1, scalesInRow = 1;
+  double divisor = 1; ///< of every scale
+  const char *label = nullptr;
 
   const char *name() const override {
-    return runtime::dtypeName(elements.dtype);
+    return label ? label : runtime::dtypeName(elements.dtype);
   }
   float scaleOf(int64_t row, int64_t column) const {
-    return numberAt(scales,
-                    row / blockRows * scalesInRow + column / blockColumns);
+    int64_t block = row / blockRows * scalesInRow + column / blockColumns;
+    return static_cast<float>(numberAt(scales, block) / divisor);
   }
   bool areFloats() const { return elements.dtype != DType::I8; }
   /// Numbers of kernels where these' groups are in one block.
@@ -265,75 +259,20 @@ struct ScaledElements : TensorEncoding {
   }
 };
 
-class Maker {
+class Maker : public TensorMaker {
 public:
-  Maker(const QuantizationConfig &config, const FindTensor &find,
-        QuantizedTensors &result, std::string &problem)
-      : config(config), find(find), result(result), problem(problem) {}
+  using TensorMaker::TensorMaker;
 
   bool makeIntegers(const std::string &base);
   bool makeRows(const std::string &base);
   bool makeElements(const std::string &base, const std::string &scaleName);
   bool makeMicroscaled(const std::string &base);
+  bool makeBytes(const std::string &base);
 
 private:
-  bool fail(const std::string &tensor, const std::string &what) {
-    problem = "tensor '" + tensor + "' " + what;
-    return false;
-  }
-  /// A tensor that must be there, of this shape.
-  const CheckpointTensor *need(const std::string &name, bool words,
-                               const std::vector<int64_t> &shape);
   bool readOrder(const std::string &name, PackedIntegers &made);
-  bool finish(const std::string &base, const CheckpointTensor &data,
-              int64_t rows, int64_t columns,
-              std::unique_ptr<TensorEncoding> encoding,
-              DType dtype = DType::F32);
-
-  const QuantizationConfig &config;
-  const FindTensor &find;
-  QuantizedTensors &result;
-  std::string &problem;
 };
 } // namespace
-
-const CheckpointTensor *Maker::need(const std::string &name, bool words,
-                                    const std::vector<int64_t> &shape) {
-  const CheckpointTensor *tensor = find(name);
-  if (!tensor) {
-    fail(name, "is missing; quantization_config asks for it");
-    return nullptr;
-  }
-  if (words ? tensor->dtype != DType::I32 : !isReal(*tensor)) {
-    fail(name, std::string("has elements of type ") +
-                   runtime::dtypeName(tensor->dtype) + ", expected " +
-                   (words ? "I32" : "F16, BF16 or F32"));
-    return nullptr;
-  }
-  if (tensor->shape != shape) {
-    fail(name, "has shape " + formatShape(tensor->shape) + ", expected " +
-                   formatShape(shape));
-    return nullptr;
-  }
-  result.used.push_back(name);
-  return tensor;
-}
-
-bool Maker::finish(const std::string &base, const CheckpointTensor &data,
-                   int64_t rows, int64_t columns,
-                   std::unique_ptr<TensorEncoding> encoding, DType dtype) {
-  CheckpointTensor tensor;
-  tensor.name = base + ".weight";
-  tensor.shape = {rows, columns};
-  tensor.dtype = dtype;
-  tensor.data = data.data;
-  tensor.offset = data.offset;
-  tensor.bytes = data.bytes;
-  tensor.encoding = encoding.get();
-  result.encodings.push_back(std::move(encoding));
-  result.made.push_back(std::move(tensor));
-  return true;
-}
 
 /// The group of each column, if the file has them.
 bool Maker::readOrder(const std::string &name, PackedIntegers &made) {
@@ -539,35 +478,110 @@ bool Maker::makeMicroscaled(const std::string &base) {
                 std::move(made), DType::BF16);
 }
 
+/// The rows of bytes of bitsandbytes.
+bool Maker::makeBytes(const std::string &base) {
+  std::string name = base + ".weight";
+  const CheckpointTensor *elements = find(name);
+  if (!elements || elements->dtype != DType::I8 ||
+      elements->shape.size() != 2 || elements->shape[0] < 1 ||
+      elements->shape[1] < 1)
+    return fail(name, elements ? "is no matrix of I8; '" + base +
+                                     ".SCB' has scales for it"
+                               : "is missing; its scales are there");
+  // Other layouts than rows are of GPUs, and never were in published files.
+  std::string layoutName = base + ".weight_format";
+  if (const CheckpointTensor *layout = find(layoutName)) {
+    if (layout->dtype != DType::U8 || layout->bytes != 1 || *layout->data != 0)
+      return fail(layoutName, "names another layout than rows, 0; save the "
+                              "model again with bitsandbytes 0.45 or later");
+    result.used.push_back(layoutName);
+  }
+  const CheckpointTensor *scales =
+      need(base + ".SCB", DType::F32, {elements->shape[0]});
+  if (!scales)
+    return false;
+  auto made = std::make_unique<ScaledElements>();
+  made->elements = *elements;
+  made->scales = *scales;
+  made->columns = made->blockColumns = elements->shape[1];
+  made->divisor = 127;
+  made->label = "LLM.int8()";
+  result.used.push_back(name);
+  return finish(base, *elements, elements->shape[0], elements->shape[1],
+                std::move(made));
+}
+
+/// Tensors of activations and caches, which stay as they are.
+static bool isOfActivations(const std::string &name) {
+  std::string base;
+  for (const char *end : {".input_scale", ".input_zero_point", ".k_scale",
+                          ".v_scale", ".input_global_scale"})
+    if (cutEnd(name, end, base))
+      return true;
+  return false;
+}
+
+/// Makes what `name` is the leading tensor of; nothing of others.
+static bool makeOf(const std::string &name, QuantizationMethod method,
+                   const FindTensor &find, Maker &maker) {
+  using Method = QuantizationMethod;
+  std::string base;
+  switch (method) {
+  case Method::Mxfp4: {
+    bool alone = cutEnd(name, "_scales", base) && !find(base + "_blocks");
+    return !(alone || cutEnd(name, "_blocks", base)) ||
+           maker.makeMicroscaled(base);
+  }
+  case Method::Gptq:
+  case Method::Awq:
+    return !cutEnd(name, ".qweight", base) || maker.makeIntegers(base);
+  case Method::BitsAndBytes:
+    if (cutEnd(name, ".SCB", base))
+      return maker.makeBytes(base);
+    for (const char *end : {".weight.quant_state.bitsandbytes__nf4",
+                            ".weight.quant_state.bitsandbytes__fp4"})
+      if (cutEnd(name, end, base))
+        return maker.makeCodebook(base, name);
+    // Without its scales it is no weight.
+    return !cutEnd(name, ".weight.absmax", base) || maker.needState(base);
+  case Method::Dense:
+    return !cutEnd(name, ".weight_scale", base) || maker.refuseScales(name);
+  case Method::CompressedTensors:
+  case Method::Fp8:
+  case Method::ModelOpt:
+    break;
+  }
+  if (cutEnd(name, ".weight_packed", base))
+    return find(name)->dtype == DType::U8
+               ? maker.makeNvfp4(base, name, base + ".weight_global_scale")
+               : maker.makeRows(base);
+  if (cutEnd(name, ".pre_quant_scale", base))
+    return maker.refuseScales(name);
+  bool scaled =
+      cutEnd(name, ".weight_scale_inv", base) ||
+      (cutEnd(name, ".weight_scale", base) && !find(base + ".weight_packed"));
+  if (!scaled)
+    return true;
+  const CheckpointTensor *weight = find(base + ".weight");
+  if (method == Method::ModelOpt && weight && weight->dtype == DType::U8)
+    return maker.makeNvfp4(base, base + ".weight", base + ".weight_scale_2");
+  return maker.makeElements(base, name);
+}
+
 bool makeQuantizedTensors(const QuantizationConfig &config,
                           const std::vector<std::string> &names,
                           const FindTensor &find, QuantizedTensors &result,
                           std::string &problem) {
   Maker maker(config, find, result, problem);
-  bool packed = config.method == QuantizationMethod::Gptq ||
-                config.method == QuantizationMethod::Awq;
+  bool scalesActivations =
+      config.method == QuantizationMethod::CompressedTensors ||
+      config.method == QuantizationMethod::Dense ||
+      config.method == QuantizationMethod::Fp8 ||
+      config.method == QuantizationMethod::ModelOpt;
   for (const std::string &name : names) {
-    std::string base;
-    if (config.method == QuantizationMethod::Mxfp4) {
-      bool alone = cutEnd(name, "_scales", base) && !find(base + "_blocks");
-      if ((alone || cutEnd(name, "_blocks", base)) &&
-          !maker.makeMicroscaled(base))
-        return false;
-      continue;
-    }
-    if (packed ? cutEnd(name, ".qweight", base) && !maker.makeIntegers(base)
-               : cutEnd(name, ".weight_packed", base) && !maker.makeRows(base))
+    if (!makeOf(name, config.method, find, maker))
       return false;
-    bool scaled =
-        cutEnd(name, ".weight_scale_inv", base) ||
-        (cutEnd(name, ".weight_scale", base) && !find(base + ".weight_packed"));
-    if (!packed && scaled && !maker.makeElements(base, name))
-      return false;
-    // Scales of activations and caches, which stay as they are.
-    if (!packed &&
-        (cutEnd(name, ".input_scale", base) ||
-         cutEnd(name, ".input_zero_point", base) ||
-         cutEnd(name, ".k_scale", base) || cutEnd(name, ".v_scale", base)))
+    if (scalesActivations && isOfActivations(name))
       result.used.push_back(name);
   }
   return true;

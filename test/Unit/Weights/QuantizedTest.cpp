@@ -116,6 +116,14 @@ static const Method methods[] = {
     {"fp8", {}, "F8_E4M3"},
     {"fp8-wide", StoredForm::floatsOfBytes(32), "F8_E4M3"},
     {"mxfp4", StoredForm::floats(), "MXFP4"},
+    {"nf4", {}, "NF4"},
+    {"fp4", {}, "FP4"},
+    {"llm-int8", StoredForm::plain(8, 64), "LLM.int8()"},
+    {"nvfp4", {}, "NVFP4"},
+    {"nvfp4-packed", {}, "NVFP4"},
+    {"fp8-whole", StoredForm::floatsOfBytes(64), "F8_E4M3"},
+    {"auto-round", StoredForm::withZeros(4, 32, ScaleType::Half), "GPTQ"},
+    {"auto-round-awq", StoredForm::withZeros(4, 32, ScaleType::Half), "AWQ"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Methods, Quantized, testing::ValuesIn(methods),
@@ -148,14 +156,60 @@ TEST(QuantizationConfig, SaysWhatIsNotRead) {
   EXPECT_EQ(problemOf(R"({"quant_method": "fp8",
                           "weight_block_size": [128, 128]})"),
             "");
+  EXPECT_EQ(problemOf(R"({"quant_method": "bitsandbytes"})"), "");
+  EXPECT_EQ(problemOf(R"({"load_in_8bit": true})"), "");
+  EXPECT_EQ(problemOf(R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})"),
+            "");
+  EXPECT_EQ(problemOf(R"({"quant_method": "modelopt",
+                          "quant_algo": "MIXED_PRECISION",
+                          "quantized_layers": {"a": {"quant_algo": "FP8"}}})"),
+            "");
+  EXPECT_EQ(problemOf(R"({"quant_method": "compressed-tensors",
+                          "format": "dense", "config_groups": {}})"),
+            "");
+  EXPECT_EQ(problemOf(R"({"quant_method": "auto-round", "bits": 8,
+                          "packing_format": "auto_round:auto_gptq"})"),
+            "");
+  EXPECT_EQ(problemOf(R"({"quant_method": "intel/auto-round",
+                          "backend": "auto_round:gptq:exllamav2"})"),
+            "");
   const std::pair<const char *, const char *> refused[] = {
       {R"({"quant_method": "gptq", "bits": 3})", "weights of 3 bits"},
       {R"({"quant_method": "gptq", "group_size": 0})", "groups of 0"},
       {R"({"quant_method": "gptq", "checkpoint_format": "marlin"})",
        "checkpoint_format 'marlin'"},
       {R"({"quant_method": "awq", "version": "gemv"})", "version gemm"},
-      {R"({"quant_method": "bitsandbytes"})", "'bitsandbytes' are not read"},
-      {R"({})", "gptq, awq, compressed-tensors, fp8 and mxfp4 are"},
+      {R"({"quant_method": "quanto"})", "'quanto' are not read"},
+      {R"({})", "gptq, awq, auto-round, bitsandbytes, compressed-tensors, fp8, "
+                "modelopt and mxfp4 are"},
+      {R"({"quant_method": "modelopt", "quant_algo": "W4A16_AWQ"})",
+       "the quant_algo 'W4A16_AWQ' of ModelOpt"},
+      {R"({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION",
+           "quantized_layers": {"a.b": {"quant_algo": "W4A8_AWQ"}}})",
+       "the quant_algo 'W4A8_AWQ' of 'a.b' of ModelOpt"},
+      {R"({"quant_method": "auto-round", "packing_format": "auto_round:fp8"})",
+       "the packing_format 'auto_round:fp8'"},
+      {R"({"quant_method": "auto-round"})", "the packing_format ''"},
+      {R"({"quant_method": "auto-round", "packing_format": "auto_round",
+           "spinquant_config": {"r1": true}})",
+       "spinquant_config"},
+      {R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
+           "transform_config": {"config_groups": {}}})",
+       "transform_config"},
+      {R"({"quant_method": "auto-round", "packing_format": "auto_round",
+           "data_type": "mx_fp"})",
+       "the data_type 'mx_fp'"},
+      {R"({"quant_method": "auto-round", "packing_format": "auto_round",
+           "bits": 4, "extra_config": {"a.b": {"bits": 8}}})",
+       "the layer 'a.b' has other bits"},
+      {R"({"quant_method": "auto-round", "bits": 8,
+           "packing_format": "auto_round:auto_awq"})",
+       "AWQ's packing is read in 4 bits"},
+      {R"({"quant_method": "compressed-tensors",
+           "format": "nvfp4-pack-quantized", "config_groups": {"a":
+           {"weights": {"num_bits": 4, "strategy": "group",
+                        "group_size": 16}}}})",
+       "with the strategy tensor_group"},
       {R"({"quant_method": "fp8", "weight_block_size": [128, 64]})",
        "two equal sizes"},
       {R"({"quant_method": "fp8", "weight_block_size": "a"})",

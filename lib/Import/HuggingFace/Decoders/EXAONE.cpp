@@ -1,4 +1,4 @@
-//===- EXAONE.cpp - config.json of EXAONE 4 ---------------------*- C++ -*-===//
+//===- EXAONE.cpp - config.json of EXAONE -----------------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,9 +7,50 @@
 
 #include "LlamaFamily.h"
 
+#include <algorithm>
+
 namespace attune::hf {
 
 using namespace spec;
+
+/// EXAONE 3 and 3.5: LLaMA under other names.
+std::optional<Model> importEXAONE(ImportContext &context) {
+  Config &config = context.config;
+  LlamaDefaults defaults;
+  defaults.width = 2048;
+  defaults.vocab = 102400;
+  defaults.layersKey = "num_layers";
+  defaults.epsKey = "layer_norm_epsilon";
+  defaults.eps = 1e-5;
+  defaults.activationKey = "activation_function";
+  defaults.tied = true;
+  // The class takes these whatever the file says.
+  int64_t width = config.integer("hidden_size", defaults.width);
+  int64_t heads = config.integer("num_attention_heads", defaults.heads);
+  defaults.inner = 4 * std::min(width, maxSize / 4);
+  if (config.peek("head_dim") &&
+      config.integer("head_dim", std::nullopt) * heads != width)
+    config.error("head_dim", "expected hidden_size / num_attention_heads, " +
+                                 std::to_string(width / heads));
+  std::optional<LlamaConfig> exaone = readLlama(context, "exaone", defaults);
+  config.ignore({"embed_dropout"});
+  if (!exaone || config.hasErrors())
+    return std::nullopt;
+  exaone->prefix = "transformer.";
+  exaone->table = "wte";
+  exaone->blockName = "h.{i}";
+  exaone->lastNorm = "ln_f";
+  exaone->tensors = {{"norm1", "ln_1"},
+                     {"attention.q", "attn.attention.q_proj"},
+                     {"attention.k", "attn.attention.k_proj"},
+                     {"attention.v", "attn.attention.v_proj"},
+                     {"attention.o", "attn.attention.out_proj"},
+                     {"norm2", "ln_2"},
+                     {"ffn.gate", "mlp.c_fc_0"},
+                     {"ffn.up", "mlp.c_fc_1"},
+                     {"ffn.down", "mlp.c_proj"}};
+  return buildLlama(context, *exaone);
+}
 
 std::optional<Model> importEXAONE4(ImportContext &context) {
   Config &config = context.config;

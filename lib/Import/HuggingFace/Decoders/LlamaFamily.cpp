@@ -128,7 +128,8 @@ std::optional<LlamaConfig> readLlama(ImportContext &context, const char *name,
   llama.name = name;
   llama.width = config.integer("hidden_size", defaults.width);
   int64_t inner = config.integer("intermediate_size", defaults.inner);
-  llama.layers = config.layers("num_hidden_layers", defaults.layers);
+  llama.layers = config.layers(
+      config.oneOf({"num_hidden_layers", defaults.layersKey}), defaults.layers);
   int64_t heads = config.integer("num_attention_heads", defaults.heads);
   // Null stands for as many as query heads; an absent key for the default.
   int64_t kvHeads = config.integer("num_key_value_heads",
@@ -202,22 +203,22 @@ Model buildLlama(ImportContext &context, const LlamaConfig &llama) {
   Model model;
   model.name = llama.name;
   model.context = llama.context;
-  StreamBuilder stream(context.config,
-                       context.prefixFor("model.", "embed_tokens.weight"));
-  stream.embedding("embed_tokens", llama.vocab, llama.width,
-                   llama.embeddingScale);
+  StreamBuilder stream(
+      context.config,
+      context.prefixFor(llama.prefix, llama.table + std::string(".weight")));
+  stream.embedding(llama.table, llama.vocab, llama.width, llama.embeddingScale);
   std::vector<Block> kinds = llama.kinds;
   std::vector<size_t> kindOf = llama.kindOf;
   if (kinds.empty()) {
     kinds = {llama.block};
     kindOf.assign(llama.layers, 0);
   }
-  stream.blocks("layers.{i}", "num_hidden_layers", kinds, kindOf, llama.tensors,
-                llama.weights);
+  stream.blocks(llama.blockName, "num_hidden_layers", kinds, kindOf,
+                llama.tensors, llama.weights);
   stream.norm(llama.lastNorm, llama.norm);
   if (context.languageModel) {
     Linear &head =
-        stream.head("lm_head", llama.vocab, llama.tied ? "embed_tokens" : "");
+        stream.head(llama.head, llama.vocab, llama.tied ? llama.table : "");
     head.bias = llama.headBias;
     head.scale = llama.logitScale;
     head.softcap = llama.logitCap;

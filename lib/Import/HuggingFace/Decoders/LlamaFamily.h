@@ -20,6 +20,7 @@ struct LlamaDefaults {
   std::optional<int64_t> kvHeads; ///< none: as many as `heads`
   std::optional<int64_t> headDim; ///< none: width / heads
   int64_t vocab = 32000, length = 2048;
+  const char *layersKey = "num_hidden_layers";
   const char *epsKey = "rms_norm_eps";
   double eps = 1e-6;
   const char *activationKey = "hidden_act";
@@ -44,7 +45,9 @@ struct LlamaConfig {
   std::vector<size_t> kindOf;
   /// Weights of a block that the table cannot say; tensors without the prefix.
   spec::WeightMap weights;
-  const char *lastNorm = "norm";
+  /// Names of the other tensors; `prefix` is that of all but the head.
+  const char *prefix = "model.", *table = "embed_tokens";
+  const char *blockName = "layers.{i}", *lastNorm = "norm", *head = "lm_head";
   double logitScale = 1;
   std::optional<double> logitCap;
   bool headBias = false;
@@ -54,7 +57,7 @@ struct LlamaConfig {
 std::optional<LlamaConfig> readLlama(ImportContext &context, const char *name,
                                      const LlamaDefaults &defaults);
 
-/// embed_tokens, layers, norm, lm_head.
+/// The table, blocks, a norm and the head.
 spec::Model buildLlama(ImportContext &context, const LlamaConfig &llama);
 
 /// "sliding_window": null says that there is none, `fallback` is for an absent

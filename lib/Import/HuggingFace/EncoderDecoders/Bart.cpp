@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-// BART, mBART, Marian and PEGASUS: one network whose class, and not its
-// configuration, says where the norms are and what the positions are.
+// BART, mBART, Marian, M2M-100 (NLLB) and PEGASUS: one network whose class, and
+// not its configuration, says where the norms are and what the positions are.
 
 #include "../Architectures.h"
 #include "../Encoders/EncoderBuilder.h"
@@ -27,6 +27,9 @@ struct Kind {
   bool sinusoidal;    ///< positions are computed, not learned
   /// Token ids that the class takes for absent keys; -1: none.
   int64_t eos, pad, bos, start;
+  /// M2M-100 has tensor2tensor's sines from position 2 on, whatever its files
+  /// hold, no bias of logits, and other defaults.
+  bool manyToMany = false;
 };
 
 class BartImporter {
@@ -107,12 +110,14 @@ Stream BartImporter::stack(const std::string &name, bool decoder) {
                    width, scale);
   std::string table = name + ".embed_positions";
   // Files of computed positions may hold them all the same, and then count.
-  bool stored = context.checkpoint &&
+  bool stored = !kind.manyToMany && context.checkpoint &&
                 context.checkpoint->find(prefix + table + ".weight");
   if (kind.sinusoidal && !stored) {
     Positions positions;
     positions.kind = PositionKind::Sinusoidal;
-    positions.layout = SinusoidLayout::Blocks;
+    positions.layout = kind.manyToMany ? SinusoidLayout::Tensor2Tensor
+                                       : SinusoidLayout::Blocks;
+    positions.offset = kind.manyToMany ? 2 : 0;
     stream.add(table, "max_position_embeddings", positions);
   } else {
     int64_t offset = kind.sinusoidal ? 0 : 2;
@@ -131,7 +136,8 @@ Stream BartImporter::stack(const std::string &name, bool decoder) {
                                tied ? name + ".embed_tokens" : "");
     // Zeros where a file has none.
     head.bias =
-        !context.checkpoint || context.checkpoint->find("final_logits_bias");
+        !kind.manyToMany &&
+        (!context.checkpoint || context.checkpoint->find("final_logits_bias"));
   }
   Stream result = stream.take();
   result.name = name;
@@ -148,12 +154,14 @@ Stream BartImporter::stack(const std::string &name, bool decoder) {
 std::optional<Model> BartImporter::run() {
   width = config.integer(config.oneOf({"d_model", "hidden_size"}), 1024);
   length = config.integer("max_position_embeddings", 1024);
-  vocab = config.integer("vocab_size", 50265);
-  activation = config.activation("activation_function", "gelu");
-  if (config.flag("scale_embedding", false))
+  vocab = config.integer("vocab_size", kind.manyToMany ? 128112 : 50265);
+  activation = config.activation("activation_function",
+                                 kind.manyToMany ? "relu" : "gelu");
+  if (config.flag("scale_embedding", kind.manyToMany))
     scale = std::sqrt(double(width));
   tied = config.flag("tie_word_embeddings", true);
-  shared = config.flag("share_encoder_decoder_embeddings", true);
+  shared =
+      kind.manyToMany || config.flag("share_encoder_decoder_embeddings", true);
   decoderVocab = config.integer("decoder_vocab_size", vocab);
   if (shared && decoderVocab != vocab)
     config.error("decoder_vocab_size",
@@ -165,7 +173,8 @@ std::optional<Model> BartImporter::run() {
                  "num_hidden_layers", "num_attention_heads", "add_bias_logits",
                  "force_bos_token_to_be_generated", "output_past", "save_step",
                  "encoder_layerdrop", "decoder_layerdrop"});
-  checkOldFlags();
+  if (!kind.manyToMany)
+    checkOldFlags();
   if (config.hasErrors() || !activation)
     return std::nullopt;
 
@@ -231,6 +240,12 @@ std::optional<Model> importMBart(ImportContext &context) {
   return import(context, {/*preNorm=*/true, /*embeddingNorm=*/true,
                           /*sinusoidal=*/false, /*eos=*/2, /*pad=*/1,
                           /*bos=*/0, /*start=*/-1});
+}
+
+std::optional<Model> importM2M100(ImportContext &context) {
+  return import(context, {/*preNorm=*/true, /*embeddingNorm=*/false,
+                          /*sinusoidal=*/true, /*eos=*/2, /*pad=*/1,
+                          /*bos=*/0, /*start=*/2, /*manyToMany=*/true});
 }
 
 std::optional<Model> importMarian(ImportContext &context) {
