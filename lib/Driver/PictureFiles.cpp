@@ -119,8 +119,9 @@ static std::optional<json::Object> rowsOf(const ModelSource &source,
   int64_t ids[] = {idInSettings(texts[0], settings),
                    idInSettings(texts[1], settings)};
   if (ids[0] < 0 || ids[1] < 0) {
-    std::optional<json::Object> tokenizer =
-        readObject(source.folder + "/tokenizer.json", diags);
+    std::optional<json::Object> tokenizer = json::Object();
+    if (StringRef(source.tokenizerPath).ends_with(".json"))
+      tokenizer = readObject(source.tokenizerPath, diags);
     if (!tokenizer)
       return std::nullopt;
     for (auto [id, text] : zip_equal(ids, texts))
@@ -158,8 +159,8 @@ bool driver::readPreparation(ModelSource &source, DiagnosticEngine &diags) {
   std::optional<json::Object> processor = read("processor_config.json");
   if (!processor)
     return false;
-  std::optional<json::Object> images = imagesOf(
-      source.folder + "/preprocessor_config.json", *processor, diags);
+  std::optional<json::Object> images =
+      imagesOf(source.folder + "/preprocessor_config.json", *processor, diags);
   if (!images)
     return false;
   if (images->empty())

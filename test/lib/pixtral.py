@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A small Pixtral, Mistral 3, Ministral 3, or LLaVA with SigLIP's tower, with random
-weights against float64 arithmetic done here, patch by patch and token by token.
+"""A small Pixtral, Mistral 3, Ministral 3 (whose text model is in floats of 8 bits),
+or LLaVA with SigLIP's tower, with random weights against float64 arithmetic done
+here, patch by patch and token by token.
 
   pixtral.py ATTUNE WORK pixtral|mistral3|ministral3|siglip [model]
 
@@ -24,6 +25,7 @@ from decoder_layers import (DIM, HEADS, INNER, VOCAB, WIDTH, Weights, attend, do
                             gated, gelu, gelu_tanh, layer_norm, linear, plus,
                             rms_norm, silu, split, turn, yarn)
 from decoder_relatives import grown
+from quantized_folders import decode_float8, nearest_float8
 from qwen_vl import turned
 
 IMAGE, BREAK, END, PATCH, MERGE, DEPTH = 37, 38, 39, 4, 2, 3
@@ -66,7 +68,12 @@ CONFIGS = {
         "vision_config": {**TOWER, "num_channels": 3, "initializer_range": 0.02,
                           "rope_theta": THETA, "attention_dropout": 0.0}},
     "ministral3": {
-        **MISTRAL3, "text_config": {
+        **MISTRAL3, "quantization_config": {
+            "activation_scheme": "static", "dequantize": False,
+            "modules_to_not_convert": ["model.vision_tower", "lm_head",
+                                       "model.multi_modal_projector"],
+            "quant_method": "fp8", "weight_block_size": None},
+        "text_config": {
             **TEXT, "model_type": "ministral3", "rope_parameters": {
                 "rope_type": "yarn", "type": "yarn", "rope_theta": 5000.0,
                 "factor": 16.0, "original_max_position_embeddings": 7,
@@ -272,6 +279,26 @@ def compare_forward(see, work, w, pixels, seen):
     llava.check("logits", worst < limit, f"{worst} apart")
 
 
+def to_eights(w):
+    """The text model's matrices in floats of 8 bits with one scale each, as the
+    file has them; `w` then holds their values."""
+    file = {name: ("F32", shape, raw) for name, (shape, raw) in w.made.items()}
+    for name, (shape, raw) in [*w.made.items()]:
+        if not (name.startswith("model.language_model.layers.")
+                and name.endswith("_proj.weight")):
+            continue
+        numbers = struct.unpack(f"<{len(raw) // 4}f", raw)
+        scale = 2.0 ** -9  # 0.5, the largest, becomes 256 of 448
+        codes = bytes(nearest_float8(x / scale) for x in numbers)
+        w.made[name] = (shape, struct.pack(
+            f"<{len(codes)}f", *(decode_float8(code) * scale for code in codes)))
+        file[name] = ("F8_E4M3", shape, codes)
+        file[name + "_scale_inv"] = ("F32", [], struct.pack("<f", scale))
+        file[name.replace("weight", "activation_scale")] = (
+            "F32", [], struct.pack("<f", 0.5))
+    return file
+
+
 def make_model(work):
     folder = f"{work}/model"
     os.makedirs(folder, exist_ok=True)
@@ -283,7 +310,9 @@ def make_model(work):
         for name in [*w.made]:
             if name.startswith(("vision_tower.", "multi_modal_projector.")):
                 w.made["model." + name] = w.made.pop(name)
-    w.save(f"{folder}/model.safetensors")
+        tensors.save(f"{folder}/model.safetensors", to_eights(w))
+    else:
+        w.save(f"{folder}/model.safetensors")
     settings, tokenizer = {"chat_template": TEMPLATE}, TOKENIZER
     files = {"preprocessor_config": {**PREPARATION,
                                      "processor_class": "PixtralProcessor"}}

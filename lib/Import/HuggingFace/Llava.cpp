@@ -40,8 +40,9 @@ struct LlavaKeys {
 static std::optional<LlavaTower> kindOfTower(const SightSource &source,
                                              bool mistral) {
   const Value *type = source.tower()->find("model_type");
-  std::string name = type ? type->text : mistral ? "pixtral"
-                                                 : "clip_vision_model";
+  std::string name = type      ? type->text
+                     : mistral ? "pixtral"
+                               : "clip_vision_model";
   if (name == "pixtral")
     return LlavaTower::Pixtral;
   if (name == "clip_vision_model" && !mistral)

@@ -566,6 +566,7 @@ bool makeQuantizedTensors(const QuantizationConfig &config,
     // Scales of activations and caches, which stay as they are.
     if (!packed &&
         (cutEnd(name, ".input_scale", base) ||
+         cutEnd(name, ".activation_scale", base) ||
          cutEnd(name, ".input_zero_point", base) ||
          cutEnd(name, ".k_scale", base) || cutEnd(name, ".v_scale", base)))
       result.used.push_back(name);

@@ -55,10 +55,9 @@ static void readFrequencies(Config &config, int64_t channels, Rope &rope) {
 }
 
 BlocksRead addPixtralVision(EncoderBuilder &builder, Config &config,
-                               const std::string &prefix,
-                               const std::string &batch,
-                               std::optional<ImageSize> asked, int64_t merge,
-                               int64_t layer) {
+                            const std::string &prefix, const std::string &batch,
+                            std::optional<ImageSize> asked, int64_t merge,
+                            int64_t layer) {
   EncoderSizes sizes = {1024, 16, 24, 4096, 1e-5, Activation::Gelu};
   sizes.width = config.integer("hidden_size", sizes.width);
   sizes.heads = config.integer("num_attention_heads", sizes.heads);
