@@ -200,7 +200,8 @@ def logits(w, ids, pictures):
         base, tail = "model.language_model.", "lm_head"
     table = w.matrix(base + "embed_tokens.weight", VOCAB, WIDTH)
     rows = iter([row for one in pictures for row in one])
-    x = [next(rows) if pictures and t == IMAGE else table[t] for t in ids]
+    # Beyond all vectors such a token is one.
+    x = [next(rows, table[t]) if t == IMAGE else table[t] for t in ids]
     for i in range(2):
         at = f"{base}layers.{i}."
         h = rms_norm(w, at + "input_layernorm", x, 1e-5)

@@ -87,8 +87,7 @@ static std::optional<LlavaKeys> readKeys(Config &config, const TextPart &part,
   LlavaKeys keys;
   config.ignore({"architectures", "text_config", "vision_config", "model_type",
                  "ignore_index", "image_seq_length", "pad_token_id",
-                 "tie_word_embeddings", "vocab_size", "initializer_range",
-                 "is_composition"});
+                 "tie_word_embeddings", "vocab_size", "initializer_range"});
   std::string_view key = config.oneOf({"image_token_id", "image_token_index"});
   std::vector<int64_t> ids = config.ids(key);
   keys.id = !ids.empty() ? ids.front() : mistral ? 10 : 32000;
@@ -177,7 +176,7 @@ bool readLlava(const SightSource &source, TextPart &part, Model &sight) {
     return false;
   EncoderBuilder builder(source.context, "");
   Config visionConfig = config.inner(*source.tower(), "vision_config");
-  visionConfig.ignore({"vocab_size", "is_composition"});
+  visionConfig.ignore({"vocab_size"});
   BlocksRead sees;
   bool hasHead = false;
   switch (*tower) {
