@@ -92,6 +92,8 @@ private:
   const spec::Model &model;
   ModelStatistics &result;
   std::map<std::string, Extent> extents;
+  /// Of streams that end as an image's places: rows and columns.
+  std::map<std::string, std::pair<double, double>> imagePlaces;
   std::set<std::string> counted; ///< weights by where they come from
   LayerStatistics current;
   Extent here, whole;         ///< whole: before it was cut into chunks

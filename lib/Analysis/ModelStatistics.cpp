@@ -591,6 +591,8 @@ void Counter::countLayer(const Layer &layer) {
     here = {here.batch * std::ceil(here.tokens / places), places};
   } else if (const auto *op = std::get_if<Merge>(&layer.op)) {
     here.tokens /= static_cast<double>(op->size * op->size);
+    for (double &places : spatial)
+      places /= static_cast<double>(op->size);
   } else if (const auto *op = std::get_if<Recurrent>(&layer.op)) {
     countRecurrent(*op, width);
   } else if (const auto *op = std::get_if<Scan>(&layer.op)) {
@@ -685,6 +687,13 @@ Extent Counter::extentOf(const Stream &stream) const {
 
 /// Sets the spatial sizes that the first convolution of a stream goes over.
 void Counter::startPlaces(const Stream &stream) {
+  // A stream of an earlier one's image goes over the places of that.
+  if (auto earlier = imagePlaces.find(stream.input);
+      earlier != imagePlaces.end()) {
+    spatial[0] = earlier->second.first;
+    spatial[1] = earlier->second.second;
+    return;
+  }
   spatial[0] = here.tokens;
   const TensorSpec *input = findInput(stream.input);
   const Conv *conv = stream.layers.empty()
@@ -735,6 +744,8 @@ void Counter::run() {
       result.layers.push_back(std::move(current));
     }
     extents[stream.name] = here;
+    if (here.tokens == spatial[0] * spatial[1])
+      imagePlaces[stream.name] = {spatial[0], spatial[1]};
     if (!stream.layers.empty())
       kept += tokens() * activationSize *
               static_cast<double>(stream.layers.back().width);

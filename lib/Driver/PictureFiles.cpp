@@ -67,6 +67,83 @@ static std::optional<json::Object> layoutOf(StringRef processor,
   return std::nullopt;
 }
 
+/// The id of a token that a tokenizer adds to its model's, by its text, in
+/// tokenizer_config.json; -1: it is not there.
+static int64_t idInSettings(StringRef token, const json::Object &settings) {
+  if (const json::Object *added = settings.getObject("added_tokens_decoder"))
+    for (const auto &[name, value] : *added) {
+      int64_t id;
+      const json::Object *object = value.getAsObject();
+      if (object && object->getString("content") == token &&
+          !StringRef(name).getAsInteger(10, id) && id >= 0)
+        return id;
+    }
+  return -1;
+}
+
+/// The same in tokenizer.json.
+static int64_t idInTokenizer(StringRef token, const json::Object &tokenizer) {
+  if (const json::Array *added = tokenizer.getArray("added_tokens"))
+    for (const json::Value &value : *added) {
+      const json::Object *object = value.getAsObject();
+      if (object && object->getString("content") == token)
+        return std::max<int64_t>(object->getInteger("id").value_or(-1), -1);
+    }
+  return -1;
+}
+
+/// How many of a picture's vectors are a row: what convolutions leave of its
+/// width.
+static int64_t columnsOf(const spec::Model &model) {
+  int64_t columns = 0;
+  for (const spec::TensorSpec &input : model.inputs)
+    if (input.shape.size() == 4)
+      columns = input.shape[3].size;
+  for (const spec::Stream &stream : model.streams)
+    for (const spec::Layer &layer : stream.layers)
+      if (const auto *conv = std::get_if<spec::Conv>(&layer.op);
+          conv && conv->stride.size() == 2)
+        columns /= conv->stride[1];
+  return columns;
+}
+
+/// Pixtral's processor ends each row of a picture with a token, and the last
+/// one with another. An id of -1 is not known. Nothing after an error.
+static std::optional<json::Object> rowsOf(const ModelSource &source,
+                                          const json::Object &processor,
+                                          const json::Object &settings,
+                                          DiagnosticEngine &diags) {
+  StringRef texts[] = {
+      processor.getString("image_break_token").value_or("[IMG_BREAK]"),
+      processor.getString("image_end_token").value_or("[IMG_END]")};
+  int64_t ids[] = {idInSettings(texts[0], settings),
+                   idInSettings(texts[1], settings)};
+  if (ids[0] < 0 || ids[1] < 0) {
+    std::optional<json::Object> tokenizer = json::Object();
+    if (StringRef(source.tokenizerPath).ends_with(".json"))
+      tokenizer = readObject(source.tokenizerPath, diags);
+    if (!tokenizer)
+      return std::nullopt;
+    for (auto [id, text] : zip_equal(ids, texts))
+      id = idInTokenizer(text, *tokenizer);
+  }
+  return json::Object{{"columns", columnsOf(*source.model)},
+                      {"break", ids[0]},
+                      {"end", ids[1]}};
+}
+
+/// The image processor's settings. Later folders have them as a part of the
+/// processor's. Empty: there are none; nothing after an error.
+static std::optional<json::Object> imagesOf(const std::string &path,
+                                            json::Object &processor,
+                                            DiagnosticEngine &diags) {
+  if (sys::fs::exists(path))
+    return readObject(path, diags);
+  if (json::Object *part = processor.getObject("image_processor"))
+    return std::move(*part);
+  return json::Object();
+}
+
 bool driver::readPreparation(ModelSource &source, DiagnosticEngine &diags) {
   if (!source.model || source.folder.empty())
     return true;
@@ -74,24 +151,41 @@ bool driver::readPreparation(ModelSource &source, DiagnosticEngine &diags) {
       any_of(source.model->streams.back().layers, [](const spec::Layer &layer) {
         return std::holds_alternative<spec::Insert>(layer.op);
       });
-  if (!sees || !sys::fs::exists(source.folder + "/preprocessor_config.json"))
+  if (!sees)
     return true;
   auto read = [&](const char *name) {
     return readObject(source.folder + "/" + name, diags);
   };
-  std::optional<json::Object> images = read("preprocessor_config.json");
   std::optional<json::Object> processor = read("processor_config.json");
-  std::optional<json::Object> tokenizer = read("tokenizer_config.json");
-  if (!images || !processor || !tokenizer)
+  if (!processor)
+    return false;
+  std::optional<json::Object> images =
+      imagesOf(source.folder + "/preprocessor_config.json", *processor, diags);
+  if (!images)
+    return false;
+  if (images->empty())
+    return true;
+  std::optional<json::Object> settings = read("tokenizer_config.json");
+  if (!settings)
     return false;
   std::optional<StringRef> name = images->getString("processor_class");
   if (!name)
     name = processor->getString("processor_class");
   // The description says no more about it than its file does.
   images->erase("picture_text");
+  images->erase("picture_rows");
   if (name)
-    if (std::optional<json::Object> layout = layoutOf(*name, *tokenizer))
+    if (std::optional<json::Object> layout = layoutOf(*name, *settings))
       (*images)["picture_text"] = std::move(*layout);
+  std::optional<StringRef> type = images->getString("image_processor_type");
+  if (name == "PixtralProcessor" ||
+      (type && type->starts_with("PixtralImageProcessor"))) {
+    std::optional<json::Object> rows =
+        rowsOf(source, *processor, *settings, diags);
+    if (!rows)
+      return false;
+    (*images)["picture_rows"] = std::move(*rows);
+  }
   raw_string_ostream(source.imagesJson) << json::Value(std::move(*images));
   return true;
 }

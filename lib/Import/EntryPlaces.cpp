@@ -344,9 +344,12 @@ LogicalResult EntryImporter::placeTables(const spec::Rope &rope,
     diags.error(rope.location, "the tokens are not the places of an image");
     return failure();
   }
-  spec::Rope half = rope;
-  half.channels = rope.channels / 2;
-  RotaryPlan plan = planRotary(half, model.context);
+  spec::Rope share = rope;
+  if (!rope.alternating)
+    share.channels = rope.channels / 2;
+  RotaryPlan plan = planRotary(share, model.context);
+  std::vector<double> key = plan.frequencies;
+  key.push_back(rope.alternating);
   std::string name = stream->spec.name + ":places of ";
   for (const spec::Dim &dim : state.shape)
     name += dim.size >= 0 ? std::to_string(dim.size) + " " : dim.symbol + " ";
@@ -356,11 +359,16 @@ LogicalResult EntryImporter::placeTables(const spec::Rope &rope,
     Value &numbers = numbered[axis];
     if (!numbers)
       numbers = placeOf(at, row);
-    auto [cosines, sines] = tablesOf(at, plan, numbers, axis);
+    RotaryPlan own = plan;
+    if (rope.alternating) {
+      own.frequencies.clear();
+      for (size_t i = row ? 0 : 1; i < plan.frequencies.size(); i += 2)
+        own.frequencies.push_back(plan.frequencies[i]);
+    }
+    auto [cosines, sines] = tablesOf(at, own, numbers, axis);
     cos.push_back(cosines);
     sin.push_back(sines);
   }
-  std::vector<double> key = plan.frequencies;
   auto &both = tables[{name + "both", key}];
   if (!both.first)
     both = {joinChannels(builder, at, cos), joinChannels(builder, at, sin)};

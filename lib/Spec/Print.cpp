@@ -72,6 +72,7 @@ static Json print(const Rope &rope, int64_t headDim) {
     json["sections"] = rope.sections.pairs;
   flag(json, "interleaved_sections", rope.sections.interleaved);
   flag(json, "places", rope.places);
+  flag(json, "alternating", rope.alternating);
   if (!rope.axes.channels.empty()) {
     Json &axes = json["axes"] = Json::object();
     axes["channels"] = rope.axes.channels;

@@ -414,7 +414,8 @@ class Generator:
         if self.chance(0.3):
             layers.append({"batch_norm": {}})
         if self.chance(0.4):
-            attention = {"heads": 2 if width == 8 else 1, "rope": {"places": True}}
+            attention = {"heads": 2 if width == 8 else 1, "rope": {
+                "places": True, **({"alternating": True} if self.seed % 2 else {})}}
             layers += [{"windows": {"size": self.pick(1, 2, 3, [1, 3], [4, 2])}},
                        {"block": {"attention": attention, "ffn": {"width": 16}}},
                        {"whole": {}}]

@@ -244,11 +244,95 @@ def paligemma():
                           "projector_hidden_act": "gelu_fast"}}, shapes
 
 
+def pixtral(kind, inner, patch, width=5120):
+    """Pixtral of 12 billion (a LLaVA), or Mistral Small 3.1 of 24 billion."""
+    shapes, seen, vocab = {}, 1024, 131072
+    llava = kind == "llava"
+    tower, projector = "vision_tower.", "multi_modal_projector."
+    shapes[tower + "patch_conv.weight"] = [seen, 3, patch, patch]
+    shapes[tower + "ln_pre.weight"] = [seen]
+    for i in range(24):
+        at = f"{tower}transformer.layers.{i}."
+        for name in "qkvo":
+            shapes[f"{at}attention.{name}_proj.weight"] = [seen, seen]
+        for name in ("attention_norm", "ffn_norm"):
+            shapes[f"{at}{name}.weight"] = [seen]
+        shapes[at + "feed_forward.gate_proj.weight"] = [4096, seen]
+        shapes[at + "feed_forward.up_proj.weight"] = [4096, seen]
+        shapes[at + "feed_forward.down_proj.weight"] = [seen, 4096]
+    if not llava:
+        shapes[projector + "norm.weight"] = [seen]
+        shapes[projector + "patch_merger.merging_layer.weight"] = [seen, 4 * seen]
+    for name, columns in (("linear_1", seen), ("linear_2", width)):
+        shapes[f"{projector}{name}.weight"] = [width, columns]
+        if llava:
+            shapes[f"{projector}{name}.bias"] = [width]
+    base = "language_model.model."
+    shapes[base + "embed_tokens.weight"] = [vocab, width]
+    shapes[base + "norm.weight"] = [width]
+    shapes["language_model.lm_head.weight"] = [vocab, width]
+    for i in range(40):
+        at = f"{base}layers.{i}."
+        for name in ("input_layernorm", "post_attention_layernorm"):
+            shapes[f"{at}{name}.weight"] = [width]
+        for name, rows in (("q", 4096), ("k", 1024), ("v", 1024)):
+            shapes[f"{at}self_attn.{name}_proj.weight"] = [rows, width]
+        shapes[at + "self_attn.o_proj.weight"] = [width, 4096]
+        shapes[at + "mlp.gate_proj.weight"] = [inner, width]
+        shapes[at + "mlp.up_proj.weight"] = [inner, width]
+        shapes[at + "mlp.down_proj.weight"] = [width, inner]
+    if llava:
+        return {
+            "architectures": ["LlavaForConditionalGeneration"],
+            "ignore_index": -100, "image_seq_length": 1,
+            "image_token_index": 10, "model_type": "llava",
+            "projector_hidden_act": "gelu",
+            "text_config": {
+                "hidden_size": width, "head_dim": 128,
+                "intermediate_size": inner, "is_composition": True,
+                "max_position_embeddings": 1024000, "model_type": "mistral",
+                "num_hidden_layers": 40, "num_key_value_heads": 8,
+                "rms_norm_eps": 1e-05, "rope_theta": 1000000000.0,
+                "sliding_window": None, "vocab_size": vocab},
+            "torch_dtype": "bfloat16", "transformers_version": "4.45.0.dev0",
+            "vision_config": {
+                "head_dim": 64, "hidden_act": "silu", "image_size": 1024,
+                "is_composition": True, "model_type": "pixtral",
+                "patch_size": patch, "rope_theta": 10000.0,
+                "tie_word_embeddings": False},
+            "vision_feature_layer": -1,
+            "vision_feature_select_strategy": "full"}, shapes
+    return {
+        "architectures": ["Mistral3ForConditionalGeneration"],
+        "image_token_index": 10, "model_type": "mistral3",
+        "multimodal_projector_bias": False, "projector_hidden_act": "gelu",
+        "spatial_merge_size": 2,
+        "text_config": {
+            "attention_dropout": 0.0, "head_dim": 128, "hidden_act": "silu",
+            "hidden_size": width, "initializer_range": 0.02,
+            "intermediate_size": inner, "max_position_embeddings": 131072,
+            "model_type": "mistral", "num_attention_heads": 32,
+            "num_hidden_layers": 40, "num_key_value_heads": 8,
+            "rms_norm_eps": 1e-05, "rope_theta": 1000000000.0,
+            "sliding_window": None, "use_cache": True, "vocab_size": vocab},
+        "torch_dtype": "bfloat16", "transformers_version": "4.50.0.dev0",
+        "vision_config": {
+            "attention_dropout": 0.0, "head_dim": 64, "hidden_act": "silu",
+            "hidden_size": seen, "image_size": 1540,
+            "initializer_range": 0.02, "intermediate_size": 4096,
+            "model_type": "pixtral", "num_attention_heads": 16,
+            "num_channels": 3, "num_hidden_layers": 24, "patch_size": patch,
+            "rope_theta": 10000.0},
+        "vision_feature_layer": -1}, shapes
+
+
 MODELS = {
     "Qwen2-VL-2B": second(1536, 8960, 28, 12, 2, 151936, True),
     "Qwen2-VL-7B": second(3584, 18944, 28, 28, 4, 152064, False),
     "Qwen3-VL-30B-A3B": third(2048, 6144, 768, 48, 32),
-    "gemma-3-4b-it": gemma3(), "paligemma-3b-pt-224": paligemma()}
+    "gemma-3-4b-it": gemma3(), "paligemma-3b-pt-224": paligemma(),
+    "pixtral-12b": pixtral("llava", 14336, 16),
+    "Mistral-Small-3.1-24B": pixtral("mistral3", 32768, 14)}
 
 
 for name, (config, shapes) in MODELS.items():

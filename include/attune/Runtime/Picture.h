@@ -73,7 +73,8 @@ bool layOutPictures(const JsonValue &images, size_t pictures,
 /// Whether a text says where pictures are.
 bool namesPictures(const ModelInfo &model, const Tokenizer &tokenizer,
                    const std::string &text);
-/// Repeats each image token of the prompt as often as a picture has vectors.
+/// Repeats each image token of the prompt as often as a picture has vectors,
+/// with the tokens between that the model's processor writes.
 bool placePictures(const ModelInfo &model, size_t pictures,
                    std::vector<int64_t> &ids, Error &error);
 /// The key of a cache of these ids: a picture's tokens become a negative number

@@ -155,7 +155,8 @@ ATTUNE_API attune_picture *attune_picture_parse(attune_instance *instance,
                                                 const void *data, size_t bytes);
 ATTUNE_API void attune_picture_close(attune_picture *picture);
 /* The token in whose places pictures stand, and how many of them each picture
- * has, one behind the other; -1: the model sees no pictures. */
+ * has, one behind the other unless the model's processor writes others between
+ * them (Pixtral); -1: the model sees no pictures. */
 ATTUNE_API int64_t attune_picture_token(const attune_instance *instance);
 ATTUNE_API int64_t attune_picture_length(const attune_instance *instance);
 

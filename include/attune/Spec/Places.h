@@ -28,7 +28,9 @@ struct RopeSections {
 };
 // `Rope::places`: of an image's tokens the first half of the pairs turns by the
 // row and the second by the column, each half with the frequencies of half as
-// many channels.
+// many channels. `Rope::alternating`: frequencies are those of all channels, of
+// which rows have every other one from the first on and columns those between
+// (Pixtral).
 
 /// Rotary positions of several numbers per token, the axes; each turns a share
 /// of the channels, with the frequencies of a head that wide. The numbers are

@@ -99,7 +99,7 @@ struct Rope {
   RopeScaling scaling;
   /// See Places.h.
   RopeSections sections;
-  bool places = false;
+  bool places = false, alternating = false;
   RopeAxes axes;
   SourceLocation location;
 };

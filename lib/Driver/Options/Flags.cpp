@@ -512,7 +512,7 @@ static ArrayRef<Flag> ownFlags() {
        "times"},
       {"image-size", "HxW", every, applyImageSize,
        "Height and width in pixels that pictures are resized to, for models "
-       "that take any size (Qwen2.5-VL, Qwen3-VL); by default 448x448"},
+       "that take any size (Qwen-VL, Pixtral, Mistral 3); by default 448x448"},
       {"chat-template", "FILE", compile, applyText<&Options::chatTemplate>,
        "The chat template to build in; by default the one beside the "
        "tokenizer"},

@@ -88,9 +88,9 @@ bool readGemmaVision(const SightSource &source, TextPart &part, Model &sight) {
       {"vocab_size", "num_image_tokens", "projector_hidden_act"});
   SiglipVision tower = addSiglipVision(builder, visionConfig, vision, "images");
   visionConfig.finish("the tower of images of " + part.whole);
-  if (config.hasErrors() || !tower.width)
+  if (config.hasErrors() || !tower.read.width)
     return false;
-  StreamBuilder images(config, projector, tower.width);
+  StreamBuilder images(config, projector, tower.read.width);
   if (third)
     addGemma3Projector(images, config, tower, out, projector);
   else

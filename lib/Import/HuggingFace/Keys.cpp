@@ -80,6 +80,7 @@ const std::vector<std::string> &commonKeys() {
       "base_model_name_or_path bf16 bos_token context_window_size eos_token "
       "flash_attn flash_rotary fp16 fp32 fused_bias_fc fused_dense fused_mlp "
       "gradient_checkpointing_kwargs image_token_id image_token_index "
+      "is_composition "
       "language library_name license mask_token_id max_seq_len "
       "max_seq_length max_sequence_length model_max_length name_or_path "
       "pad_token pipeline_tag pretraining_tp prefill_chunk_size "

@@ -121,6 +121,7 @@ std::optional<TextPart> findTextPart(const Value &root) {
   // What a class takes where the text model does not say what it is.
   const char *usual = type->text == "gemma3"      ? "gemma3_text"
                       : type->text == "paligemma" ? "gemma"
+                      : type->text == "mistral3"  ? "mistral"
                                                   : "llama";
   const Value *inner = text->find("model_type");
   part.type = spec::quote(inner && inner->isString() ? inner->text : usual);

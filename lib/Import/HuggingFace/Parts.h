@@ -60,8 +60,8 @@ struct SightSource {
 /// other one behind the next block. Sets `part.sees`, unless the tower is none
 /// that is known: then the model stays one of texts. False after an error.
 bool readSight(const SightSource &source, TextPart &part, spec::Model &sight);
-/// The same of Gemma 3 and PaliGemma, of LLaVA with CLIP's tower, and of
-/// Qwen-VL from the second on.
+/// The same of Gemma 3 and PaliGemma, of LLaVA with a tower of CLIP, SigLIP or
+/// Pixtral and Mistral 3, and of Qwen-VL from the second on.
 bool readGemmaVision(const SightSource &source, TextPart &part,
                      spec::Model &sight);
 bool readLlava(const SightSource &source, TextPart &part, spec::Model &sight);

@@ -15,10 +15,6 @@ namespace attune::hf {
 
 using namespace spec;
 
-/// What images are resized to unless --image-size says otherwise: a multiple of
-/// the squares of all towers.
-static constexpr int64_t usualEdge = 448;
-
 namespace {
 enum class TowerKind : uint8_t {
   Second,       ///< Qwen2-VL

@@ -33,7 +33,7 @@ bool readSight(const SightSource &source, TextPart &part, Model &sight) {
   const Value *type = source.root.find("model_type");
   if (!type || !source.tower() || !source.context.languageModel)
     return true;
-  if (type->text == "llava")
+  if (type->text == "llava" || type->text == "mistral3")
     return readLlava(source, part, sight);
   if (type->text == "gemma3" || type->text == "paligemma")
     return readGemmaVision(source, part, sight);

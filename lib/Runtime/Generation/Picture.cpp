@@ -127,6 +127,40 @@ bool namesPictures(const ModelInfo &model, const Tokenizer &tokenizer,
          std::count(ids.begin(), ids.end(), imageToken(model).inserted) != 0;
 }
 
+/// What stands for a picture in a prompt: all of its image tokens, in rows that
+/// end with tokens of their own if the model's processor writes such.
+static bool tokensOf(const ModelInfo &model, std::vector<int64_t> &ids,
+                     Error &error) {
+  const ArgInfo &token = imageToken(model);
+  auto each = static_cast<size_t>(token.each);
+  const JsonValue *rows = model.images.find("picture_rows");
+  if (!rows) {
+    ids.assign(each, token.inserted);
+    return true;
+  }
+  auto number = [&](const char *key) {
+    const JsonValue *value = rows->find(key);
+    return value && value->isInt() ? value->integer : -1;
+  };
+  int64_t columns = number("columns"), within = number("break"),
+          last = number("end");
+  if (columns < 1 || token.each % columns != 0 || within < 0 || last < 0)
+    return error.badInput(
+        "the prompt has an image token (id " + std::to_string(token.inserted) +
+        ") for each picture, but model '" + model.name +
+        "' does not say which tokens end a picture's rows, as it was compiled "
+        "without a tokenizer.json that has them: give all " +
+        std::to_string(token.each) + " of each picture, and those between");
+  for (size_t i = 0; i < each; ++i) {
+    ids.push_back(token.inserted);
+    if (i + 1 == each)
+      ids.push_back(last);
+    else if ((i + 1) % static_cast<size_t>(columns) == 0)
+      ids.push_back(within);
+  }
+  return true;
+}
+
 bool placePictures(const ModelInfo &model, size_t pictures,
                    std::vector<int64_t> &ids, Error &error) {
   if (pictures == 0)
@@ -143,10 +177,15 @@ bool placePictures(const ModelInfo &model, size_t pictures,
         (places == 1 ? " image token (id " : " image tokens (id ") +
         std::to_string(token.inserted) + ") for " + std::to_string(pictures) +
         (pictures == 1 ? " picture" : " pictures"));
-  std::vector<int64_t> all;
-  all.reserve(ids.size() + places * (each - 1));
+  std::vector<int64_t> picture, all;
+  if (!tokensOf(model, picture, error))
+    return false;
+  all.reserve(ids.size() + places * (picture.size() - 1));
   for (int64_t id : ids)
-    all.insert(all.end(), id == token.inserted ? each : 1, id);
+    if (id == token.inserted)
+      all.insert(all.end(), picture.begin(), picture.end());
+    else
+      all.push_back(id);
   ids = std::move(all);
   return true;
 }

@@ -34,6 +34,7 @@ static constexpr Processor processors[] = {
     {"ViT", false, false, 224, Filter::Bilinear, HALVES},
     {"Bit", true, true, 224, Filter::Bicubic, CLIP_COLOURS},
     {"Qwen2VL", false, false, 0, Filter::Bicubic, CLIP_COLOURS},
+    {"Pixtral", false, false, 0, Filter::Bicubic, CLIP_COLOURS},
 };
 #undef CLIP_COLOURS
 #undef HALVES

@@ -16,8 +16,8 @@
 namespace attune::runtime {
 
 /// How pictures become a model's input, as a preprocessor_config.json says it
-/// for Hugging Face's processors of CLIP, SigLIP, Gemma 3, ViT, BiT (DINOv2's)
-/// and Qwen2-VL.
+/// for Hugging Face's processors of CLIP, SigLIP, Gemma 3, ViT, BiT (DINOv2's),
+/// Qwen2-VL and Pixtral.
 class Preparation {
 public:
   /// False, with a reason, if `config` is of another processor or asks for what

@@ -147,6 +147,9 @@ bool LayerParser::parsePlaces(const Object &object, Layer &layer) {
 void LayerParser::parseSections(const Object &object, Known channels,
                                 Rope &rope) {
   rope.places = object.boolean("places", false);
+  rope.alternating = object.boolean("alternating", false);
+  if (rope.alternating && !rope.places)
+    object.error("alternating", "needs 'places'");
   rope.sections.interleaved = object.boolean("interleaved_sections", false);
   if (rope.places && !grid && !windowed)
     object.error("places", "the tokens before it are not the places of an "

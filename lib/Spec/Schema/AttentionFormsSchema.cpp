@@ -205,6 +205,10 @@ const ObjectType &ropeType() {
           {"places", boolean(),
            "of an image's places: the first half of the pairs turns by the "
            "row, the second by the column; default false"},
+          {"alternating", boolean(),
+           "of the frequencies of all pairs rows have every other one from "
+           "the first on, columns those between; default false: each half has "
+           "the frequencies of half as many channels"},
           {"axes", object(ropeAxesType()),
            "several positions per token; default one, its number"},
       },

@@ -514,8 +514,9 @@ bool Maker::makeBytes(const std::string &base) {
 /// Tensors of activations and caches, which stay as they are.
 static bool isOfActivations(const std::string &name) {
   std::string base;
-  for (const char *end : {".input_scale", ".input_zero_point", ".k_scale",
-                          ".v_scale", ".input_global_scale"})
+  for (const char *end :
+       {".input_scale", ".activation_scale", ".input_zero_point", ".k_scale",
+        ".v_scale", ".input_global_scale"})
     if (cutEnd(name, end, base))
       return true;
   return false;

@@ -161,6 +161,20 @@ TEST(Sight, ProcessorsHaveTheirDefaults) {
   resample(squeezed, 5, 3, Filter::Bilinear);
   for (size_t i = 0; i < 15; ++i)
     EXPECT_NEAR(numbers[i], squeezed.pixels[3 * i] / 127.5 - 1, 1e-6);
+  Preparation pixtral =
+      preparationOf(R"({"image_processor_type": "PixtralImageProcessorFast",
+                        "size": {"longest_edge": 1024},
+                        "patch_size": {"height": 16, "width": 16}})");
+  ASSERT_TRUE(pixtral.takesAnySize());
+  pixtral.resizeTo(3, 5);
+  ASSERT_EQ(problemOf(bytesOf("rgb.jpg"), squeezed), "read");
+  ASSERT_TRUE(pixtral.prepare(squeezed, small, problem));
+  small.fill(3, numbers);
+  resample(squeezed, 5, 3, Filter::Bicubic);
+  for (size_t i = 0; i < 15; ++i)
+    EXPECT_NEAR(numbers[i],
+                (squeezed.pixels[3 * i] / 255.0 - 0.48145466) / 0.26862954,
+                1e-6);
   EXPECT_EQ(preparationOf(R"({"image_processor_type": "BitImageProcessor",
                               "size": {"shortest_edge": 256}})")
                 .width(),
@@ -184,7 +198,8 @@ TEST(Sight, WhatIsNotUnderstoodIsRefused) {
   EXPECT_EQ(refused("{}"),
             "'image_processor_type': expected one of CLIPImageProcessor, "
             "SiglipImageProcessor, Gemma3ImageProcessor, ViTImageProcessor, "
-            "BitImageProcessor, Qwen2VLImageProcessor, found nothing");
+            "BitImageProcessor, Qwen2VLImageProcessor, PixtralImageProcessor, "
+            "found nothing");
   EXPECT_EQ(refused(R"({"image_processor_type": "Gemma3ImageProcessor",
                         "do_pan_and_scan": true})"),
             "'do_pan_and_scan': pictures of which parts are seen, too, are not "

@@ -11,7 +11,7 @@ namespace attune::hf {
 
 using namespace spec;
 
-ClipVision addClipVision(EncoderBuilder &builder, Config &config,
+BlocksRead addClipVision(EncoderBuilder &builder, Config &config,
                          const std::string &prefix, const std::string &batch,
                          int64_t layer) {
   EncoderSizes sizes = readEncoderSizes(
@@ -22,11 +22,7 @@ ClipVision addClipVision(EncoderBuilder &builder, Config &config,
   ignoreTowerKeys(config);
   if (patch > image)
     config.error("patch_size", "is larger than the image");
-  int64_t blocks = layer < 0 ? sizes.layers + 1 + layer : layer;
-  if (blocks < 0 || blocks > sizes.layers)
-    config.error("num_hidden_layers", "there is no layer " +
-                                          std::to_string(layer) + " among " +
-                                          std::to_string(sizes.layers));
+  int64_t blocks = readBlockCount(config, sizes.layers, layer);
   if (config.hasErrors())
     return {};
   builder.imageInput(channels, image, image, batch,

@@ -37,7 +37,8 @@ static void patchInputs(EncoderBuilder &builder, int64_t numbers,
 
 SiglipVision addSiglipVision(EncoderBuilder &builder, Config &config,
                              const std::string &prefix,
-                             const std::string &batch, bool flexible) {
+                             const std::string &batch, bool flexible,
+                             std::optional<int64_t> layer) {
   EncoderSizes sizes =
       readEncoderSizes(config, {768, 12, 12, 3072, 1e-6, Activation::GeluTanh},
                        "gelu_pytorch_tanh");
@@ -48,6 +49,7 @@ SiglipVision addSiglipVision(EncoderBuilder &builder, Config &config,
   SiglipVision tower;
   tower.hasHead = config.flag("vision_use_head", true);
   ignoreTowerKeys(config);
+  int64_t blocks = readBlockCount(config, sizes.layers, layer.value_or(-1));
   auto side = static_cast<int64_t>(std::sqrt(double(image)));
   if (flexible && side * side != image)
     config.error(extent, "expected the places of a square image");
@@ -78,11 +80,13 @@ SiglipVision addSiglipVision(EncoderBuilder &builder, Config &config,
   }
   stream.add("embeddings.position_embedding", extent, positions);
   tower.block = encoderBlock(sizes, Placement::Pre);
-  stream.blocks("encoder.layers.{i}", "num_hidden_layers", sizes.layers,
-                tower.block, towerTensors());
-  stream.norm("post_layernorm", tower.block.norm);
+  if (blocks)
+    stream.blocks("encoder.layers.{i}", "num_hidden_layers", blocks,
+                  tower.block, towerTensors());
+  if (!layer)
+    stream.norm("post_layernorm", tower.block.norm);
   builder.finish("vision", "pixel_values", std::move(stream));
-  tower.width = sizes.width;
+  tower.read = {sizes.width, sizes.layers, blocks};
   tower.side = side;
   return tower;
 }
@@ -137,9 +141,9 @@ public:
     SiglipVision tower =
         addSiglipVision(builder, config, "vision_model.", batch, flexible);
     hasHead = tower.hasHead;
-    if (tower.width && hasHead && !classifies)
+    if (tower.read.width && hasHead && !classifies)
       pool(config, tower.block);
-    return tower.width;
+    return tower.read.width;
   }
 
   /// Attention of the learned query, then a feed-forward layer.

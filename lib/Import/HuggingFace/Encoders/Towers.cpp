@@ -47,6 +47,15 @@ const Value *findTower(Config &config, const char *key) {
   return object;
 }
 
+int64_t readBlockCount(Config &config, int64_t layers, int64_t layer) {
+  int64_t blocks = layer < 0 ? layers + 1 + layer : layer;
+  if (blocks < 0 || blocks > layers)
+    config.error("num_hidden_layers", "there is no layer " +
+                                          std::to_string(layer) + " among " +
+                                          std::to_string(layers));
+  return blocks;
+}
+
 Conv patches(int64_t channels, int64_t width, int64_t patch) {
   Conv conv;
   conv.out = width;

@@ -10,7 +10,13 @@
 
 #include "EncoderBuilder.h"
 
+#include "attune/Import/HuggingFace.h"
+
 namespace attune::hf {
+
+/// What images are resized to where a tower takes any size, unless --image-size
+/// says otherwise: a multiple of the squares of all published ones.
+inline constexpr int64_t usualEdge = 448;
 
 /// A block's tensors in a tower of CLIP or SigLIP.
 const TensorNames &towerTensors();
@@ -26,28 +32,39 @@ const spec::Value *findTower(Config &config, const char *key);
 /// Patches of images [batch, channels, size, size], as tokens of this width.
 spec::Conv patches(int64_t channels, int64_t width, int64_t patch);
 
-struct ClipVision {
-  int64_t width = 0;
+/// How many of a tower's blocks are before the features of this layer: -1 is
+/// behind the last. Reports if there is no such layer.
+int64_t readBlockCount(Config &config, int64_t layers, int64_t layer);
+
+struct BlocksRead {
+  int64_t width = 0;              ///< 0 after an error
   int64_t layers = 0, blocks = 0; ///< that it has, and that are read
 };
 /// The stream "vision" of CLIP's tower of images, not normed, behind that many
-/// of its blocks; -1 is behind the last. Its width is 0 after an error.
-ClipVision addClipVision(EncoderBuilder &builder, Config &config,
+/// of its blocks; -1 is behind the last.
+BlocksRead addClipVision(EncoderBuilder &builder, Config &config,
                          const std::string &prefix, const std::string &batch,
                          int64_t layer = -1);
+/// The same of Pixtral's tower, of images of one size, which consist of squares
+/// of `merge` patches.
+BlocksRead addPixtralVision(EncoderBuilder &builder, Config &config,
+                            const std::string &prefix, const std::string &batch,
+                            std::optional<ImageSize> size, int64_t merge,
+                            int64_t layer);
 
 struct SiglipVision {
   spec::Block block; ///< one of its blocks
-  int64_t width = 0;
+  BlocksRead read;
   int64_t side = 0;    ///< patches on each side of an image
   bool hasHead = true; ///< a pooling, which is not added
 };
-/// The stream "vision" of SigLIP's tower of images, normed; `flexible`: it
-/// takes patches of images of different sizes (NaFlex). Of width 0 after an
-/// error.
+/// The stream "vision" of SigLIP's tower of images, normed unless it ends
+/// behind the blocks of `layer`; `flexible`: it takes patches of images of
+/// different sizes (NaFlex).
 SiglipVision addSiglipVision(EncoderBuilder &builder, Config &config,
                              const std::string &prefix,
-                             const std::string &batch, bool flexible = false);
+                             const std::string &batch, bool flexible = false,
+                             std::optional<int64_t> layer = std::nullopt);
 
 /// Scores of the mean of the tokens of `from` behind the first `before`.
 void classifyPatches(EncoderBuilder &builder, const char *from, int64_t width,
