@@ -224,8 +224,12 @@ void MeshCalls::sendCall(const EntryInfo &entry, void **args) {
 //===----------------------------------------------------------------------===//
 
 uint8_t *MeshCalls::find(uint64_t address) {
+  // The end of a region may be the beginning of the next one; of nothing the
+  // beginning is all there is.
   for (Region &region : regions)
-    if (address >= region.address && address - region.address <= region.bytes)
+    if (address == region.address ||
+        (address > region.address &&
+         address - region.address < region.bytes))
       return region.own.data() + (address - region.address);
   mesh.abort("has no memory for what the first rank names", ExitInternalError);
 }
