@@ -7,6 +7,7 @@
 
 #include "GrammarText.h"
 
+#include "../TextHash.h"
 #include "Pattern.h"
 
 #include <algorithm>
@@ -79,10 +80,9 @@ std::string_view GrammarReader::readName() {
 
 GrammarReader::Name &GrammarReader::nameOf(std::string_view name,
                                            size_t where) {
-  uint64_t hash = 0;
-  for (char c : name)
-    hash = HashIndex::mix(hash, static_cast<unsigned char>(c));
-  uint32_t number = index.find(hash, names.size(), [&](uint32_t known) {
+  TextHash hash;
+  hash.add(name);
+  uint32_t number = index.find(hash.value, names.size(), [&](uint32_t known) {
     return names[known].text == name;
   });
   if (number == names.size())
