@@ -472,7 +472,7 @@ bool buildSchemaGrammar(const JsonValue &schema, Grammar &grammar,
   if (!reader.readSchema(schema, "", grammar.root))
     return false;
   if (grammar.isTooLarge()) {
-    problem = "schema: is too large";
+    problem = "schema: the schema is too large";
     return false;
   }
   if (grammar.findLeftRecursion() >= 0) {

@@ -24,7 +24,7 @@ class Schemas:
 
     def __init__(self, seed):
         self.random = random.Random(seed)
-        self.names = 0
+        self.definitions = {}
 
     def maybe(self, share):
         return self.random.random() < share
@@ -90,14 +90,12 @@ class Schemas:
             del schema["type"]
         return schema
 
-    def leaf(self):
-        kind = self.pick("integer", "number", "string", "enum", "boolean",
-                         "multi")
+    def leaf(self, kind):
         if kind in ("integer", "number"):
             return self.numbers(kind)
         if kind == "string":
             return self.string()
-        if kind == "enum":
+        if kind == "listed":
             if self.maybe(0.3):
                 return {"const": self.value()}
             return {"enum": [self.value() for _ in
@@ -107,34 +105,39 @@ class Schemas:
         return {"type": self.random.sample(
             ["string", "integer", "null", "boolean", "number"], 2)}
 
-    def schema(self, depth=0):
-        if depth > 2 or self.maybe(0.35):
-            schema = self.leaf()
-        else:
-            schema = self.array(depth) if self.maybe(0.5) else self.object(depth)
-        if depth < 2 and self.maybe(0.35):
-            key = self.pick("anyOf", "oneOf", "allOf", "$ref", "both")
-            if key == "$ref":
-                self.names += 1
-                name = f"s{self.names}"
-                self.definitions[name] = self.schema(depth + 1)
-                return {**self.beside(schema), "$ref": f"#/$defs/{name}"}
-            if key == "both": # keywords of two schemas in one
-                return {**schema, **self.schema(depth + 1)}
-            parts = [self.schema(depth + 1) for _ in
-                     range(self.random.randrange(1, 4))]
-            if key == "allOf": # of one type more often than not
-                parts = [{**part, "type": schema["type"]}
-                         if "type" in schema and self.maybe(0.7) else part
-                         for part in parts]
-            return {**self.beside(schema), key: parts}
-        return schema
+    def schema(self, depth=0, kind=None):
+        if not kind:
+            kind = self.pick("integer", "number", "string", "listed", "boolean",
+                             "several")
+            if depth <= 2 and self.maybe(0.65):
+                kind = self.pick("array", "object")
+        schema = (self.array(depth) if kind == "array"
+                  else self.object(depth) if kind == "object"
+                  else self.leaf(kind))
+        if depth > 1 or not self.maybe(0.5):
+            return schema
+
+        def part():
+            # Those of other types exclude each other.
+            return self.schema(depth + 1, kind if self.maybe(0.8) else None)
+
+        key = self.pick("anyOf", "oneOf", "allOf", "$ref", "listed", "both")
+        if key == "$ref":
+            name = f"s{len(self.definitions) + 1}"
+            self.definitions[name] = True  # the name is taken
+            self.definitions[name] = part()
+            return {**self.beside(schema), "$ref": f"#/$defs/{name}"}
+        if key == "listed":
+            return {**schema, **self.leaf("listed")}
+        if key == "both":  # keywords of two schemas in one
+            return {**schema, **part()}
+        parts = [part() for _ in range(self.random.randrange(1, 4))]
+        return {**self.beside(schema), key: parts}
 
     def beside(self, schema):
         return schema if self.maybe(0.6) else {}
 
     def whole(self):
-        self.definitions = {}
         schema = self.schema()
         if self.definitions:
             schema["$defs"] = self.definitions

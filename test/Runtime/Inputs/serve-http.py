@@ -265,7 +265,7 @@ def streamed_logprobs():
     """Those of tokens without a text, too."""
     with serving.Server(fast) as server:
         body = {"prompt": [0], "ignore_eos": True, "logprobs": 0,
-                "max_tokens": 3}
+                "max_tokens": 3, "logit_bias": {"1023": 100}}
         choice = server.post("/v1/completions", body)["choices"][0]
         assert choice["text"] == "", choice
         assert len(choice["logprobs"]["tokens"]) == 3, choice

@@ -488,7 +488,7 @@ TEST_F(GrammarTest, SchemasWithoutMeasure) {
   }
   EXPECT_EQ(problem(Schema, "{\"$ref\":\"#/$defs/a0\",\"$defs\":{" + levels +
                                 ",\"last\":{\"type\":\"null\"}}}"),
-            "schema /$defs/a33/allOf: the schema is too large");
+            "schema /$defs/a33: the schema is too large");
 }
 
 /// What reading any form may cost is limited: a short text can ask for much,
@@ -517,7 +517,7 @@ TEST_F(GrammarTest, FormsWithoutMeasure) {
             "the grammar is wrong: line 1: the grammar is too large");
   EXPECT_EQ(
       problem(Schema, "{\"const\":\"" + repeat("abcdefgh", 70000) + "\"}"),
-      "schema: is too large");
+      "schema: the schema is too large");
   EXPECT_EQ(problem(Pattern, repeat("a", 1100000)),
             "the form that was asked for has 1100000 bytes; at most 1 MiB is "
             "read");
