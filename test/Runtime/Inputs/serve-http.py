@@ -589,7 +589,7 @@ def reasoning():
         assert error["param"] == "reasoning_effort", error
     # The template has opened it.
     with serving.Server(parrot, "--chat-template=opened.jinja") as server:
-        text = 'Hm. {"a"</think>\n{"name": "Wren"}'
+        text = 'Hm. {"a"</think>{"name": "Wren"}'
         form = {"type": "json_schema", "json_schema": {"schema": {
             "type": "object", "properties": {"name": {"type": "string"}},
             "required": ["name"], "additionalProperties": False}}}

@@ -256,7 +256,7 @@ TEST(AnswerReader, Channels) {
   EXPECT_EQ(read(format,
                  " to=functions.f<|channel|>commentary json<|message|>{}",
                  false, &tools),
-            "|f({})");
+            "||f({})");
   // Arguments that are none, and a call that nobody asked for.
   EXPECT_EQ(
       read(format, " to=f<|channel|>commentary<|message|>{", false, &tools),
