@@ -8,6 +8,7 @@
 #include "attune/Runtime/CompiledModel.h"
 #include "Cuda/CudaDevice.h"
 #include "Mesh/MeshCalls.h"
+#include "TextHash.h"
 #include "Weights.h"
 #include "attune/Runtime/Machine.h"
 #include "attune/Runtime/WeightSection.h"
@@ -100,15 +101,10 @@ bool CompiledModel::joinRanks(const OpenOptions &options, Error &error) {
   bool good = openWeights(options, error);
   // The file's layout, or what the code reads if the file does not tell.
   std::string layout = blob->layout() + modelInfo.weightsLayout;
-  uint64_t fingerprint = 0xcbf29ce484222325u; // FNV-1a
-  auto add = [&](std::string_view text) {
-    for (char c : text)
-      fingerprint = (fingerprint ^ static_cast<unsigned char>(c)) *
-                    uint64_t(0x100000001b3);
-  };
-  add(layout);
-  add({descriptor->metadata, descriptor->metadata_size});
-  if (!agree(good, fingerprint, error))
+  TextHash fingerprint;
+  fingerprint.add(layout);
+  fingerprint.add({descriptor->metadata, descriptor->metadata_size});
+  if (!agree(good, fingerprint.value, error))
     return false;
   calls.reset(new MeshCalls(*mesh, *this, options.checkRanks));
   return true;

@@ -346,6 +346,9 @@ private:
     uint64_t whole = 0;
     bool fits = true;
     long double mantissa = 0;
+    long exponent = 0;
+    // More digits than these say nothing, but would overflow.
+    constexpr long double enough = 1e40L;
     auto digit = [&] { return peek() >= '0' && peek() <= '9'; };
     if (consume('0')) {
       if (digit())
@@ -355,16 +358,20 @@ private:
         unsigned d = text[pos] - '0';
         fits = fits && !__builtin_mul_overflow(whole, uint64_t(10), &whole) &&
                !__builtin_add_overflow(whole, uint64_t(d), &whole);
-        mantissa = mantissa * 10 + d;
+        if (mantissa < enough)
+          mantissa = mantissa * 10 + d;
+        else
+          ++exponent;
       }
     }
     bool isInteger = true;
-    long exponent = 0;
     if (consume('.')) {
       isInteger = false;
       if (!digit())
         return fail("expected a digit after the decimal point");
       for (; digit(); ++pos) {
+        if (mantissa >= enough)
+          continue;
         mantissa = mantissa * 10 + (text[pos] - '0');
         --exponent;
       }
@@ -379,7 +386,7 @@ private:
         return fail("expected a digit in the exponent");
       long written = 0;
       for (; digit(); ++pos)
-        written = std::min(written * 10 + (text[pos] - '0'), 100000L);
+        written = std::min(written * 10 + (text[pos] - '0'), 1L << 40);
       exponent += down ? -written : written;
     }
     uint64_t limit = uint64_t(INT64_MAX) + (negative ? 1 : 0);

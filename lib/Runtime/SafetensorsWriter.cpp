@@ -21,21 +21,6 @@
 
 namespace attune::runtime {
 
-/// Opens a new file beside `path` under a name nobody uses; the usual file mode
-/// applies, which mkstemp would not give.
-static int createBeside(const std::string &path, std::string &temp) {
-  size_t slash = path.rfind('/');
-  size_t nameAt = slash == std::string::npos ? 0 : slash + 1;
-  for (unsigned attempt = 0; attempt < 1000; ++attempt) {
-    temp = path.substr(0, nameAt) + "." + path.substr(nameAt, 200) + ".part-" +
-           std::to_string(getpid()) + "-" + std::to_string(attempt);
-    int fd = ::open(temp.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0 || errno != EEXIST)
-      return fd;
-  }
-  return -1;
-}
-
 bool SafetensorsWriter::create(
     const std::string &path, std::vector<TensorDecl> tensors,
     std::string &error,

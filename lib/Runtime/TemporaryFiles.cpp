@@ -120,6 +120,21 @@ void TemporaryFile::forget() {
   slot = -1;
 }
 
+int createBeside(const std::string &path, std::string &temporary) {
+  size_t slash = path.rfind('/');
+  size_t nameAt = slash == std::string::npos ? 0 : slash + 1;
+  for (unsigned attempt = 0; attempt < 1000; ++attempt) {
+    temporary = path.substr(0, nameAt) + "." + path.substr(nameAt, 200) +
+                ".part-" + std::to_string(getpid()) + "-" +
+                std::to_string(attempt);
+    int fd =
+        open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EEXIST)
+      return fd;
+  }
+  return -1;
+}
+
 SignalsWait::SignalsWait() {
   sigset_t ending;
   sigemptyset(&ending);

@@ -14,6 +14,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
@@ -91,15 +92,19 @@ bool writeWholeFile(const std::string &path, std::string_view head,
   std::string reason;
   if (!findOutputPlace(path, place, reason))
     return error.badInput(path + ": cannot write: " + reason);
-  std::string temporary = place.isStream ? place.path : place.path + ".part";
+  std::string temporary;
   TemporaryFile watched;
-  FILE *file;
-  {
+  int fd;
+  if (place.isStream) {
+    fd = open(place.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+              0666);
+  } else {
     SignalsWait wait;
-    if (!place.isStream)
+    fd = createBeside(place.path, temporary);
+    if (fd >= 0)
       watched.watch(temporary);
-    file = std::fopen(temporary.c_str(), "wb");
   }
+  FILE *file = fd >= 0 ? fdopen(fd, "wb") : nullptr;
   bool good = file &&
               std::fwrite(head.data(), 1, head.size(), file) == head.size() &&
               std::fwrite(body.data(), 1, body.size(), file) == body.size();
@@ -109,7 +114,7 @@ bool writeWholeFile(const std::string &path, std::string_view head,
                std::rename(temporary.c_str(), place.path.c_str()) == 0))
     return true;
   reason = std::strerror(errno);
-  if (!place.isStream)
+  if (fd >= 0 && !place.isStream)
     unlink(temporary.c_str());
   return error.badInput(path + ": cannot write: " + reason);
 }

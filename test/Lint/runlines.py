@@ -12,6 +12,12 @@ import tree
 
 SUFFIXES = (".mlir", ".test", ".c")
 CHECKERS = {"FileCheck", "diff", "cmp", "fpcmp", "not", "count", "%python", "test"}
+# Scripts that write files and judge nothing.
+WRITERS = re.compile(
+    r"%python\s+(?:-\S+\s+)*(?:%\{(?:adapters|gguf|quantized|tensors)\}|\S*/(?:"
+    r"adapters|damage|drop_tensor|gemma_vision|gguf|named-templates|plain_layer|"
+    r"quantized_folders|qwen_vl|raise_version|random_specs|sounds|tensors|"
+    r"weight_norms|with-tokenizer)\.py)")
 # These check by themselves, with an exit code made for it.
 CHECKING = re.compile(
     r"--?verify-diagnostics|\battune verify\b|\bgrep -q\b|\bclang-format\b")
@@ -44,12 +50,14 @@ def is_check(command):
     command = re.sub(r"\"[^\"]*\"|'[^']*'", "QUOTED", command)
     last = re.split(r"\s*(?:\|\||&&|\||;)\s*", command)[-1]
     words = [word for word in last.split() if not re.match(r"\w+=", word)]
+    if WRITERS.match(last):
+        return False
     return bool(words) and (words[0] in CHECKERS
                             or CHECKING.search(command) is not None)
 
 
 def prepares(command, later):
-    if command.split()[0] in SETUP:
+    if command.split()[0] in SETUP or WRITERS.match(command):
         return True
     return any(output in other for output in OUTPUT.findall(command)
                for other in later)

@@ -59,6 +59,11 @@ private:
   int slot = -1;
 };
 
+/// Opens a new file beside `path` under a name that nobody uses, `temporary`;
+/// the usual file mode applies, which mkstemp would not give. -1: errno says
+/// why not.
+int createBeside(const std::string &path, std::string &temporary);
+
 /// A program that runs for this one in a process group of its own, and is to
 /// end with it. It gets the signal too and is waited for, since it has
 /// temporary files that nobody else knows.

@@ -11,6 +11,7 @@
 
 #include "../Cli/TokenOptions.h"
 #include "attune/Runtime/Utf8.h"
+#include "attune/Runtime/WholeFile.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -167,16 +168,8 @@ bool ChatProgram::ask(const std::string &text, Error &error) {
 }
 
 bool ChatProgram::save(const std::string &path, Error &error) {
-  FILE *file = std::fopen(path.c_str(), "wbe");
-  std::string text = conversation.toJson();
-  bool good =
-      file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  int problem = errno;
-  if (file && std::fclose(file) != 0)
-    good = false;
-  if (!good)
-    return error.badInput(path +
-                          ": cannot be written: " + std::strerror(problem));
+  if (!writeWholeFile(path, "", conversation.toJson(), error))
+    return false;
   say("saved to " + path);
   return true;
 }
@@ -186,6 +179,8 @@ bool ChatProgram::command(const std::string &line, bool &done, Error &error) {
   std::string name = line.substr(0, blank);
   size_t begin = std::min(line.find_first_not_of(" \t", blank), line.size());
   std::string rest = line.substr(begin);
+  if (name == "/save" || name == "/image")
+    rest.erase(rest.find_last_not_of(" \t") + 1);
   if (name == "/quit" || name == "/exit") {
     done = true;
   } else if (name == "/help") {
@@ -207,7 +202,6 @@ bool ChatProgram::command(const std::string &line, bool &done, Error &error) {
   } else if (name == "/save") {
     return save(rest, error);
   } else if (name == "/image") {
-    rest.erase(rest.find_last_not_of(" \t") + 1);
     if (!conversation.attach(rest, error))
       return false;
     say(rest + " is shown with the next message");

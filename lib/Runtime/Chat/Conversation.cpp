@@ -131,6 +131,7 @@ bool Conversation::step(const int64_t *ids, size_t count, Error &error) {
 /// Computes what the cache does not hold of the ids, which show the pictures.
 bool Conversation::prefill(const std::vector<int64_t> &ids,
                            const std::vector<PicturePtr> &pictures,
+                           AnswerSink sink, void *context, bool &isStopped,
                            Error &error) {
   std::vector<int64_t> keys = cacheKeys(model.info(), ids, pictures);
   size_t common = 0;
@@ -159,6 +160,13 @@ bool Conversation::prefill(const std::vector<int64_t> &ids,
                      /*after=*/true);
     if (!step(ids.data() + at, end - at, error))
       return false;
+    // An empty piece asks whether to go on.
+    isStopped = !sink(context, {});
+    if (isStopped) {
+      keys.resize(end);
+      numComputed = static_cast<int64_t>(end - common);
+      break;
+    }
   }
   cached = std::move(keys);
   return true;
@@ -219,7 +227,6 @@ bool Conversation::ask(const std::string &question, AnswerSink sink,
                        void *context, End &end, Error &error) {
   messages.push_back({"user", question, {}});
   messages.back().show(model.info(), *tokenizer, attached);
-  attached.clear();
   std::vector<PicturePtr> pictures;
   for (const ChatMessage &message : messages)
     pictures.insert(pictures.end(), message.pictures.begin(),
@@ -233,12 +240,16 @@ bool Conversation::ask(const std::string &question, AnswerSink sink,
                           " tokens, but the context holds " +
                           std::to_string(session->capacity()) +
                           " with the answer; /reset starts a new conversation");
-  good = good && prefill(ids, pictures, error) &&
-         answer(ids, sink, context, text, end, error);
-  if (!good) {
+  bool isStopped = false;
+  good = good && prefill(ids, pictures, sink, context, isStopped, error) &&
+         (isStopped || answer(ids, sink, context, text, end, error));
+  if (isStopped)
+    end = End::Stopped;
+  if (!good || isStopped) {
     messages.pop_back();
-    return false;
+    return good;
   }
+  attached.clear();
   messages.push_back({"assistant", text.content, {}});
   messages.back().reasoning = text.reasoning;
   return true;

@@ -29,7 +29,8 @@ public:
 
   enum class End { Turn, Length, Context, Stopped };
   /// Asks, and passes the answer on in whole characters. A message that
-  /// cannot be answered is forgotten.
+  /// cannot be answered is forgotten, and so is one whose answer is stopped
+  /// before it begins; its pictures stay attached.
   bool ask(const std::string &text, AnswerSink sink, void *context, End &end,
            Error &error);
 
@@ -48,7 +49,8 @@ private:
   Conversation(CompiledModel &model, const ChatOptions &options)
       : model(model), options(options), sampler(options.generate.sampling) {}
   bool prefill(const std::vector<int64_t> &ids,
-               const std::vector<PicturePtr> &pictures, Error &error);
+               const std::vector<PicturePtr> &pictures, AnswerSink sink,
+               void *context, bool &isStopped, Error &error);
   bool answer(std::vector<int64_t> history, AnswerSink sink, void *context,
               AnswerText &text, End &end, Error &error);
   bool step(const int64_t *ids, size_t count, Error &error);

@@ -48,6 +48,16 @@ std::string nearestName(std::string_view name,
   return nearest;
 }
 
+/// A value may start with a dash if it is a number, "-" itself, or a text; else
+/// it is the next option, and the value was forgotten.
+static bool isForgotten(std::string_view option, std::string_view next) {
+  if (next.size() < 2 || next[0] != '-' || (next[1] >= '0' && next[1] <= '9') ||
+      next[1] == '.')
+    return false;
+  return option != "prompt" && option != "stop" && option != "system" &&
+         option != "regex";
+}
+
 bool CommandLine::parse(int argc, const char *const *argv,
                         const OptionSpecs &specs, Error &error) {
   for (int i = 0; i < argc; ++i) {
@@ -56,6 +66,8 @@ bool CommandLine::parse(int argc, const char *const *argv,
       positionals.insert(positionals.end(), argv + i + 1, argv + argc);
       return true;
     }
+    if (argument == "-h")
+      argument = "--help";
     if (argument.size() < 2 || argument[0] != '-') {
       positionals.emplace_back(argument);
       continue;
@@ -85,7 +97,7 @@ bool CommandLine::parse(int argc, const char *const *argv,
       option.value = "true";
     } else if (spec->mayOmitValue()) {
       option.value.clear();
-    } else if (i + 1 < argc) {
+    } else if (i + 1 < argc && !isForgotten(name, argv[i + 1])) {
       option.value = argv[++i];
     } else {
       return error.set(ExitBadCommandLine,

@@ -7,6 +7,7 @@
 
 #include "attune/Runtime/Heatmap.h"
 
+#include "../Text/Unicode.h"
 #include "attune/Runtime/Json.h"
 #include "attune/Runtime/Tokenizer.h"
 #include "attune/Runtime/WholeFile.h"
@@ -146,19 +147,6 @@ void appendScriptString(std::string &out, std::string_view text) {
       out += "\\u003c";
     else
       out += c;
-  }
-}
-
-void appendBase64(std::string &out, const std::string &bytes) {
-  static const char digits[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t word = 0;
-    for (size_t j = 0; j < 3; ++j)
-      word = word << 8 |
-             (i + j < bytes.size() ? static_cast<uint8_t>(bytes[i + j]) : 0u);
-    for (size_t j = 0; j < 4; ++j)
-      out += i + j > bytes.size() ? '=' : digits[word >> (18 - 6 * j) & 63];
   }
 }
 

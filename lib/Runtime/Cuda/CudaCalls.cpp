@@ -249,6 +249,16 @@ void CudaDevice::prepareNext(attune_entry_fn function, const EntryInfo &entry,
     chunks[0].used = ownUsed;
 }
 
+/// Nobody holds maps after a call but launches that are prepared. True if there
+/// were so many that they are gone.
+bool CudaDevice::forgetMaps() {
+  if (maps.size() <= kMaps / 2)
+    return false;
+  maps.clear();
+  prepared.clear();
+  return true;
+}
+
 bool CudaDevice::run(attune_entry_fn function, const EntryInfo &entry,
                      void **args, Error &error) {
   pthread_mutex_lock(&turn);
@@ -262,11 +272,7 @@ bool CudaDevice::run(attune_entry_fn function, const EntryInfo &entry,
   stagedUse = 0;
   bool ready = !prepared.empty() && prepared == keyOf(function, entry, args);
   prepared.clear();
-  // Nobody holds these maps after a call.
-  if (maps.size() > kMaps / 2) {
-    maps.clear();
-    ready = false;
-  }
+  ready &= !forgetMaps();
   bool done = false;
   // A call that cannot go on jumps back here; compiled code owns nothing that
   // would have to be destroyed on the way.
@@ -305,6 +311,7 @@ bool CudaDevice::rehearse(attune_entry_fn function, const EntryInfo &entry,
   CudaDevice *outer = std::exchange(current, this);
   problem = Error();
   instructions = CudaInstructions();
+  forgetMaps();
   preparing = true;
   if (setjmp(home) == 0 && copyArguments(entry, args, problem))
     function(arguments.data());

@@ -241,9 +241,12 @@ bool CudaDevice::allocate(uint64_t bytes, const char *what, void *&address,
                          " of its " + std::to_string(total) +
                          " bytes are free");
   }
-  if (failed(result, "reserving memory", error) ||
-      failed(driver.fill(memory, 0, bytes, stream), "clearing memory", error))
+  if (failed(result, "reserving memory", error))
     return false;
+  if (failed(driver.fill(memory, 0, bytes, stream), "clearing memory", error)) {
+    driver.memFree(memory);
+    return false;
+  }
   address = reinterpret_cast<void *>(memory);
   allocated.push_back({memory, bytes});
   return true;
@@ -259,9 +262,11 @@ void CudaDevice::release(void *address) {
 
 void CudaDevice::forget(const void *address) {
   auto base = reinterpret_cast<CudaAddress>(address);
-  allocated.erase(
+  auto place =
       std::find_if(allocated.begin(), allocated.end(),
-                   [&](const Allocation &one) { return one.base == base; }));
+                   [&](const Allocation &one) { return one.base == base; });
+  if (place != allocated.end())
+    allocated.erase(place);
 }
 
 bool CudaDevice::owns(int64_t address) const {

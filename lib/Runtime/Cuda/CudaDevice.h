@@ -122,6 +122,7 @@ private:
   std::vector<int64_t> keyOf(attune_entry_fn function, const EntryInfo &entry,
                              void *const *args) const;
   void resetArena();
+  bool forgetMaps();
   /// Starts what was collected.
   bool start(Error &error);
 

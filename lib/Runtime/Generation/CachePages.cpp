@@ -132,9 +132,19 @@ bool CachePages::unshare(Cache &cache, unsigned row, size_t at, uint64_t keep,
       works &= source.unmap(source.window(), error);
     }
   }
-  if (!works || !source.unmap(place, error) ||
-      !mapOpen(place, pages[own].made, error)) {
+  if (!works || !source.unmap(place, error)) {
     giveBack(own);
+    return false;
+  }
+  if (!mapOpen(place, pages[own].made, error)) {
+    giveBack(own);
+    // The row has the shared page again, or ends before it.
+    Error ignored;
+    if (!mapOpen(place, pages[held].made, ignored) &&
+        trimIn(cache, row, at + 1, ignored)) {
+      giveBack(held);
+      cache.rows[row].pop_back();
+    }
     return false;
   }
   giveBack(held);

@@ -261,7 +261,7 @@ bool Generation::prepare(const std::vector<int64_t> &prompt, int64_t &positions,
                              &positions))
     return error.badInput("--max-new-tokens is absurdly large");
   if (options.automaton) {
-    constraint.reset(new Constraint(options.automaton, info.eos));
+    constraint.reset(new Constraint(options.automaton, ends));
     constraint->startBehind(options.formBehind);
   }
   forced = encoder ? info.forcedBos : -1;

@@ -13,6 +13,8 @@
 
 #include "SessionGroup.h"
 
+#include "../TextHash.h"
+
 #include "attune/Runtime/CompiledModel.h"
 
 #include <algorithm>
@@ -135,13 +137,10 @@ struct SavedHead {
 };
 const char savedMagic[8] = {'a', 't', 't', 'u', 'n', 'e', 'S', '1'};
 
-/// FNV-1a (Fowler, Noll, Vo).
-struct Fingerprint {
-  uint64_t value = 0xcbf29ce484222325u;
+struct Fingerprint : TextHash {
   void add(std::string_view text) {
-    for (char c : text)
-      value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    value = (value ^ 0xff) * 0x100000001b3u; // an end
+    TextHash::add(text);
+    TextHash::add('\xff'); // an end
   }
 };
 } // namespace

@@ -19,6 +19,8 @@
 
 namespace attune::runtime {
 
+/// Bytes of a form: one that is read at once has some thousands.
+static constexpr size_t mostSource = size_t(1) << 20;
 /// Forms that are kept with all they have worked out.
 static constexpr size_t mostRecent = 4;
 
@@ -37,7 +39,7 @@ static bool buildGrammar(const TextForm &form, Grammar &grammar,
     JsonValue schema;
     if (parseJson(form.source, schema, problem))
       return buildSchemaGrammar(schema, grammar, problem);
-    problem = "the schema is no JSON: " + problem;
+    problem = "the schema is not JSON: " + problem;
     return false;
   }
   case TextForm::Kind::Pattern: {
@@ -70,10 +72,22 @@ std::shared_ptr<GrammarAutomaton> ConstraintFactory::make(const TextForm &form,
   for (auto &[known, automaton] : recent)
     if (known == form)
       return automaton;
+  if (form.source.size() > mostSource) {
+    error.badInput("the form that was asked for has " +
+                   std::to_string(form.source.size()) +
+                   " bytes; at most 1 MiB is read");
+    return nullptr;
+  }
   Grammar grammar;
   std::string problem;
   if (!buildGrammar(form, grammar, problem)) {
     error.badInput(problem);
+    return nullptr;
+  }
+  grammar.removeDeadEnds();
+  if (grammar.rules()[grammar.root].empty()) {
+    error.badInput(problem.empty() ? "no text has the form that was asked for"
+                                   : problem);
     return nullptr;
   }
   if (!texts)
@@ -82,10 +96,6 @@ std::shared_ptr<GrammarAutomaton> ConstraintFactory::make(const TextForm &form,
       new GrammarAutomaton(std::move(grammar), texts));
   if (automaton->isTooLarge()) {
     error.badInput(tooLarge);
-    return nullptr;
-  }
-  if (automaton->start() == GrammarAutomaton::dead) {
-    error.badInput("no text has the form that was asked for");
     return nullptr;
   }
   if (recent.size() == mostRecent)
@@ -115,6 +125,7 @@ const float *Constraint::mask(const float *logits, int64_t count,
     return nullptr;
   }
   masked.resize(static_cast<size_t>(count));
+  bool isComplete = automaton->isComplete(state);
   bool any = false;
   // By 64 tokens: most are all alike.
   for (int64_t first = 0; first < count; first += 64) {
@@ -123,6 +134,11 @@ const float *Constraint::mask(const float *logits, int64_t count,
     uint64_t word = number < allowed.size() ? allowed[number] : 0;
     if (end < 64)
       word &= (uint64_t(1) << end) - 1;
+    // A token that ends a text does so whatever its bytes are.
+    for (int64_t id : ends)
+      if (id >= first && id - first < end)
+        word = (word & ~(uint64_t(1) << (id - first))) | uint64_t(isComplete)
+                                                             << (id - first);
     const float *from = logits + first;
     float *to = masked.data() + first;
     any |= word != 0;
@@ -134,12 +150,6 @@ const float *Constraint::mask(const float *logits, int64_t count,
       for (int64_t id = 0; id < end; ++id)
         to[id] = word >> id & 1 ? from[id] : -HUGE_VALF;
   }
-  bool isComplete = automaton->isComplete(state);
-  for (int64_t id : ends)
-    if (id >= 0 && id < count) {
-      masked[id] = isComplete ? logits[id] : -HUGE_VALF;
-      any |= isComplete;
-    }
   if (any)
     return masked.data();
   error.badInput("no token of the vocabulary goes on with a text of the form "

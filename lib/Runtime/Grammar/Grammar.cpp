@@ -10,6 +10,7 @@
 #include "attune/Runtime/Utf8.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace attune::runtime {
 
@@ -45,22 +46,28 @@ Grammar::Rule Grammar::addRule() {
 }
 
 void Grammar::addAlternative(Rule rule, Sequence sequence) {
-  numElements += sequence.size() + 1;
+  ++numElements; // its elements are counted where they were appended
   all[rule].push_back(std::move(sequence));
 }
 
 uint32_t Grammar::addSet(const ByteSet &set) {
-  auto place = std::find(sets.begin(), sets.end(), set);
-  if (place == sets.end())
-    place = sets.insert(place, set);
-  return static_cast<uint32_t>(place - sets.begin());
+  uint64_t words[4], hash = 0;
+  static_assert(sizeof(words) == sizeof(set));
+  std::memcpy(words, &set, sizeof(words));
+  for (uint64_t word : words)
+    hash = HashIndex::mix(hash, word);
+  uint32_t number = setIndex.find(
+      hash, sets.size(), [&](uint32_t known) { return sets[known] == set; });
+  if (number == sets.size())
+    sets.push_back(set);
+  return number;
 }
 
 void Grammar::appendText(Sequence &to, std::string_view bytes) {
-  for (char byte : bytes) {
+  for (size_t i = 0; i < bytes.size() && !isTooLarge(); ++i) {
     ByteSet set;
-    set.set(static_cast<unsigned char>(byte));
-    to.push_back({false, addSet(set)});
+    set.set(static_cast<unsigned char>(bytes[i]));
+    appendSet(to, set);
   }
 }
 
@@ -114,12 +121,14 @@ void Grammar::appendRanges(Sequence &to, const std::vector<CodeRange> &ranges) {
         for (unsigned b = static_cast<unsigned char>(low[i]);
              b <= static_cast<unsigned char>(high[i]); ++b)
           set.set(b);
-        bytes.push_back({false, addSet(set)});
+        appendSet(bytes, set);
       }
       choices.push_back(std::move(bytes));
     });
-  if (single.any() || choices.empty()) // no byte at all: nothing fits
-    choices.push_back({{false, addSet(single)}});
+  if (single.any() || choices.empty()) { // no byte at all: nothing fits
+    choices.emplace_back();
+    appendSet(choices.back(), single);
+  }
   if (choices.size() == 1) {
     to.insert(to.end(), choices[0].begin(), choices[0].end());
     return;
@@ -134,42 +143,98 @@ bool Grammar::appendRepeat(Sequence &to, Rule rule, int64_t least,
                            int64_t most) {
   if (least > 100000 || most > 100000)
     return false;
-  for (int64_t i = 0; i < least; ++i)
+  for (int64_t i = 0; i < least && !isTooLarge(); ++i)
     appendRule(to, rule);
-  if (most < 0) { // more: nothing, or one and more
-    Rule more = addRule();
+  // What may follow: nothing, or one and what may follow that.
+  auto addOneAnd = [&](Rule more, Rule then) {
+    Sequence sequence;
+    appendRule(sequence, rule);
+    appendRule(sequence, then);
     addAlternative(more, {});
-    addAlternative(more, {{true, rule}, {true, more}});
-    appendRule(to, more);
-    return true;
-  }
-  // Each further one is there only if the one before is.
+    addAlternative(more, std::move(sequence));
+  };
   Rule next = addRule();
-  addAlternative(next, {});
-  for (int64_t i = least; i < most; ++i) {
-    Rule before = addRule();
-    addAlternative(before, {});
-    addAlternative(before, {{true, rule}, {true, next}});
-    next = before;
+  if (most < 0) {
+    addOneAnd(next, next);
+  } else {
+    // Each further one is there only if the one before is.
+    addAlternative(next, {});
+    for (int64_t i = least; i < most && !isTooLarge(); ++i) {
+      Rule before = addRule();
+      addOneAnd(before, next);
+      next = before;
+    }
   }
   appendRule(to, next);
-  numElements += static_cast<size_t>(least);
   return !isTooLarge();
 }
 
+/// The rules with an alternative whose rules are all among them, and whose
+/// other elements are good. Each element is looked at once.
+std::vector<char> Grammar::findRules(bool (Grammar::*isGood)(Element)
+                                         const) const {
+  struct Alternative {
+    Rule rule;
+    size_t open; ///< rules of it that are not found yet
+  };
+  std::vector<Alternative> alternatives;
+  std::vector<std::vector<uint32_t>> users(all.size());
+  std::vector<char> found(all.size());
+  std::vector<Rule> work;
+  auto take = [&](Rule rule) {
+    if (!found[rule])
+      work.push_back(rule);
+    found[rule] = 1;
+  };
+  for (Rule r = 0; r < all.size(); ++r)
+    for (const Sequence &sequence : all[r]) {
+      bool isBad =
+          std::any_of(sequence.begin(), sequence.end(), [&](Element element) {
+            return !element.isRule && !(this->*isGood)(element);
+          });
+      if (isBad)
+        continue;
+      size_t open = 0;
+      for (Element element : sequence)
+        if (element.isRule) {
+          users[element.index].push_back(
+              static_cast<uint32_t>(alternatives.size()));
+          ++open;
+        }
+      alternatives.push_back({r, open});
+      if (open == 0)
+        take(r);
+    }
+  while (!work.empty()) {
+    Rule rule = work.back();
+    work.pop_back();
+    for (uint32_t user : users[rule])
+      if (--alternatives[user].open == 0)
+        take(alternatives[user].rule);
+  }
+  return found;
+}
+
+void Grammar::removeDeadEnds() {
+  std::vector<char> ends = findRules(&Grammar::hasBytes);
+  for (std::vector<Sequence> &alternatives : all) {
+    auto isDead = [&](const Sequence &sequence) {
+      return std::any_of(
+          sequence.begin(), sequence.end(), [&](Element element) {
+            return element.isRule ? !ends[element.index] : !hasBytes(element);
+          });
+    };
+    alternatives.erase(
+        std::remove_if(alternatives.begin(), alternatives.end(), isDead),
+        alternatives.end());
+  }
+}
+
 int64_t Grammar::findLeftRecursion() const {
-  std::vector<char> mayBeEmpty(all.size());
+  std::vector<char> mayBeEmpty = findRules(&Grammar::isNothing);
   auto isEmpty = [&](Element element) {
     return element.isRule && mayBeEmpty[element.index];
   };
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t r = 0; r < all.size(); ++r)
-      for (const Sequence &sequence : all[r])
-        if (!mayBeEmpty[r] &&
-            std::all_of(sequence.begin(), sequence.end(), isEmpty))
-          changed = mayBeEmpty[r] = true;
-  }
   // Rules that a rule may begin with. Where one stands last, nothing has to be
   // remembered, and coming back is no harm.
   std::vector<std::vector<uint32_t>> begins(all.size());

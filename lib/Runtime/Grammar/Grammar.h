@@ -13,6 +13,8 @@
 #ifndef ATTUNE_LIB_RUNTIME_GRAMMAR_GRAMMAR_H
 #define ATTUNE_LIB_RUNTIME_GRAMMAR_GRAMMAR_H
 
+#include "HashIndex.h"
+
 #include <bitset>
 #include <cstdint>
 #include <string>
@@ -41,8 +43,9 @@ public:
   };
   using Sequence = std::vector<Element>;
 
-  /// Limit of a grammar: elements of all rules.
+  /// Limits of a grammar: elements of all rules, and sets of bytes.
   static constexpr size_t mostElements = 500000;
+  static constexpr size_t mostSets = 20000;
 
   /// A rule without alternatives.
   Rule addRule();
@@ -50,16 +53,26 @@ public:
 
   /// Appends to a sequence what stands for these.
   void appendText(Sequence &to, std::string_view bytes);
-  void appendRule(Sequence &to, Rule rule) { to.push_back({true, rule}); }
+  void appendRule(Sequence &to, Rule rule) {
+    to.push_back({true, rule});
+    ++numElements;
+  }
   /// One character of these ranges, in UTF-8.
   void appendRanges(Sequence &to, const std::vector<CodeRange> &ranges);
   /// From `least` to `most` times what `rule` stands for; -1: no limit. False
   /// if that is too much.
   bool appendRepeat(Sequence &to, Rule rule, int64_t least, int64_t most);
 
-  bool isTooLarge() const { return numElements > mostElements; }
+  /// To be asked after each part of a text from outside, so that what is read
+  /// costs no more than the limits.
+  bool isTooLarge() const {
+    return numElements > mostElements || sets.size() > mostSets;
+  }
   /// A rule that comes back to itself before it reads anything; -1: none does.
   int64_t findLeftRecursion() const;
+  /// Removes alternatives that no text comes to the end of, so that no text is
+  /// begun that cannot be finished.
+  void removeDeadEnds();
 
   const std::vector<std::vector<Sequence>> &rules() const { return all; }
   const std::vector<ByteSet> &byteSets() const { return sets; }
@@ -67,9 +80,17 @@ public:
 
 private:
   uint32_t addSet(const ByteSet &set);
+  void appendSet(Sequence &to, const ByteSet &set) {
+    to.push_back({false, addSet(set)});
+    ++numElements;
+  }
+  std::vector<char> findRules(bool (Grammar::*isGood)(Element) const) const;
+  bool isNothing(Element) const { return false; }
+  bool hasBytes(Element element) const { return sets[element.index].any(); }
 
   std::vector<std::vector<Sequence>> all;
   std::vector<ByteSet> sets;
+  HashIndex setIndex;
   size_t numElements = 0;
 };
 

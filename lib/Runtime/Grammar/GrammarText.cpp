@@ -7,6 +7,7 @@
 
 #include "GrammarText.h"
 
+#include "../TextHash.h"
 #include "Pattern.h"
 
 #include <algorithm>
@@ -49,6 +50,7 @@ private:
   size_t at = 0;
   unsigned depth = 0;
   std::vector<Name> names;
+  HashIndex index; ///< of names
 };
 } // namespace
 
@@ -78,11 +80,14 @@ std::string_view GrammarReader::readName() {
 
 GrammarReader::Name &GrammarReader::nameOf(std::string_view name,
                                            size_t where) {
-  for (Name &each : names)
-    if (each.text == name)
-      return each;
-  names.push_back({std::string(name), grammar.addRule(), where, false});
-  return names.back();
+  TextHash hash;
+  hash.add(name);
+  uint32_t number = index.find(hash.value, names.size(), [&](uint32_t known) {
+    return names[known].text == name;
+  });
+  if (number == names.size())
+    names.push_back({std::string(name), grammar.addRule(), where, false});
+  return names[number];
 }
 
 /// Whether "NAME ::=" comes next, which ends the rule before.
@@ -152,6 +157,8 @@ bool GrammarReader::readChoices(Grammar::Rule rule, bool inGroup) {
       }
       if (!readItem(sequence, inGroup))
         return false;
+      if (grammar.isTooLarge())
+        return fail("the grammar is too large", at);
     }
     grammar.addAlternative(rule, std::move(sequence));
     if (grammar.isTooLarge())
@@ -167,7 +174,7 @@ bool GrammarReader::readChoices(Grammar::Rule rule, bool inGroup) {
 
 bool GrammarReader::readText(Grammar::Sequence &to) {
   size_t begin = at++;
-  while (at < text.size() && text[at] != '"') {
+  while (at < text.size() && text[at] != '"' && !grammar.isTooLarge()) {
     if (text[at] != '\\') {
       grammar.appendText(to, text.substr(at++, 1));
       continue;
@@ -186,6 +193,8 @@ bool GrammarReader::readText(Grammar::Sequence &to) {
     grammar.appendRanges(to, ranges);
     at += length;
   }
+  if (grammar.isTooLarge())
+    return fail("the grammar is too large", at);
   if (at == text.size())
     return fail("a text does not end", begin);
   ++at;

@@ -246,9 +246,12 @@ bool PatternReader::readChoices(Grammar::Rule rule) {
     return fail("groups are nested too deeply");
   for (;;) {
     Grammar::Sequence sequence;
-    while (at < text.size() && text[at] != '|' && text[at] != ')')
+    while (at < text.size() && text[at] != '|' && text[at] != ')') {
       if (!readItem(sequence))
         return false;
+      if (grammar.isTooLarge())
+        return fail("the pattern is too large");
+    }
     grammar.addAlternative(rule, std::move(sequence));
     if (grammar.isTooLarge())
       return fail("the pattern is too large");

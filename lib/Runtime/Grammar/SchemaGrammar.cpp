@@ -7,135 +7,16 @@
 
 #include "SchemaGrammar.h"
 
-#include "Pattern.h"
-#include "SchemaMerge.h"
 #include "SchemaNumbers.h"
+#include "SchemaReader.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
-#include <memory>
 
 namespace attune::runtime {
 
 /// Values of a schema: what users write has some hundreds.
 static constexpr size_t mostValues = 20000;
-/// Values that are looked at while schemas become one: parts that refer to
-/// parts can double what there is at every level.
-static constexpr size_t mostMerged = 2000000;
-
-static size_t countValues(const JsonValue &value) {
-  size_t count = 1;
-  for (const JsonValue &item : value.items)
-    count += countValues(item);
-  return count;
-}
-
-namespace {
-class SchemaReader {
-public:
-  SchemaReader(const JsonValue *root, Grammar &grammar, std::string &problem)
-      : root(root), grammar(grammar), problem(problem) {}
-
-  /// A rule for the values of a schema; false: it is wrong.
-  bool readSchema(const JsonValue &schema, const std::string &where,
-                  Grammar::Rule &rule);
-  Grammar::Rule anyObject();
-
-private:
-  using Sequence = Grammar::Sequence;
-  static constexpr unsigned mostDepth = 100;
-
-  bool fail(const std::string &where, const std::string &what) {
-    problem = "schema" + (where.empty() ? "" : " " + where) + ": " + what;
-    return false;
-  }
-  Sequence text(std::string_view bytes) {
-    Sequence sequence;
-    grammar.appendText(sequence, bytes);
-    return sequence;
-  }
-  Sequence &append(Sequence &to, const Sequence &more) {
-    to.insert(to.end(), more.begin(), more.end());
-    return to;
-  }
-  Grammar::Rule makeRule(Sequence sequence) {
-    Grammar::Rule rule = grammar.addRule();
-    grammar.addAlternative(rule, std::move(sequence));
-    return rule;
-  }
-  /// A rule that is made when it is first asked for.
-  template <typename Make> Grammar::Rule once(int64_t &rule, Make make) {
-    if (rule < 0) {
-      rule = grammar.addRule();
-      make(static_cast<Grammar::Rule>(rule));
-    }
-    return static_cast<Grammar::Rule>(rule);
-  }
-  /// The language of a pattern that this reader wrote itself.
-  Grammar::Rule pattern(int64_t &rule, std::string_view text) {
-    return once(rule, [&](Grammar::Rule to) {
-      Sequence sequence;
-      std::string ignored;
-      appendPattern(grammar, sequence, text, /*isSearch=*/false,
-                    /*inString=*/false, ignored);
-      grammar.addAlternative(to, std::move(sequence));
-    });
-  }
-  Grammar::Rule space() { return pattern(spaceRule, "( |\\n[ \\t]{0,20})?"); }
-  Grammar::Rule integer() {
-    return pattern(integerRule, "-?(0|[1-9][0-9]{0,15})");
-  }
-  Grammar::Rule number() {
-    return pattern(numberRule, "-?(0|[1-9][0-9]{0,15})(\\.[0-9]{1,16})?"
-                               "([eE][+-]?[0-9]{1,2})?");
-  }
-  Grammar::Rule character() {
-    return pattern(characterRule,
-                   "[^\"\\\\\\x00-\\x1F\\x7F]|\\\\([\"\\\\/bfnrt]|u([0-9a-"
-                   "cefA-CEF][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2})");
-  }
-  Grammar::Rule anyString();
-  Grammar::Rule anyValue();
-  Grammar::Rule arrayOf(Grammar::Rule item);
-  Grammar::Rule objectOf(Grammar::Rule value);
-
-  bool addUnion(const JsonValue &schemas, const std::string &where,
-                Grammar::Rule rule);
-  bool addReference(const JsonValue &reference, const std::string &where,
-                    Grammar::Rule rule);
-  bool addType(const JsonValue &schema, std::string_view type,
-               const std::string &where, Grammar::Rule rule);
-  bool addAll(const JsonValue &schema, const std::string &where,
-              Grammar::Rule rule);
-  bool mergeParts(JsonValue &to, const JsonValue &schema,
-                  const std::string &where, unsigned level);
-  const JsonValue *findReference(const JsonValue &reference,
-                                 const std::string &where);
-  bool addNumber(const JsonValue &schema, bool isInteger,
-                 const std::string &where, Grammar::Rule rule);
-  bool addString(const JsonValue &schema, const std::string &where,
-                 Grammar::Rule rule);
-  bool addArray(const JsonValue &schema, const std::string &where,
-                Grammar::Rule rule);
-  bool addObject(const JsonValue &schema, const std::string &where,
-                 Grammar::Rule rule);
-  bool checkKeywords(const JsonValue &schema, const std::string &where);
-  bool readCounts(const JsonValue &schema, const char *least, const char *most,
-                  const std::string &where, int64_t &from, int64_t &to);
-
-  const JsonValue *root;
-  Grammar &grammar;
-  std::string &problem;
-  unsigned depth = 0;
-  int64_t spaceRule = -1, integerRule = -1, numberRule = -1, characterRule = -1,
-          stringRule = -1, valueRule = -1, objectRule = -1;
-  /// Schemas that are referred to, and their rules.
-  std::vector<std::pair<const JsonValue *, Grammar::Rule>> known;
-  std::vector<std::unique_ptr<JsonValue>> merged; ///< of allOf
-  size_t numMerged = 0;
-};
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Values of any kind
@@ -206,19 +87,33 @@ Grammar::Rule SchemaReader::anyValue() {
 
 bool SchemaReader::checkKeywords(const JsonValue &schema,
                                  const std::string &where) {
-  static constexpr std::string_view understood[] = {
-      "type", "enum", "const", "properties", "required", "additionalProperties",
-      "items", "prefixItems", "minItems", "maxItems", "minLength", "maxLength",
-      "pattern", "format", "anyOf", "oneOf", "allOf", "$ref", "$defs",
-      "definitions", "minimum", "maximum", "exclusiveMinimum",
-      "exclusiveMaximum", "multipleOf",
-      // Keys that restrict nothing.
-      "title", "description", "default", "examples", "deprecated", "readOnly",
-      "writeOnly", "$schema", "$id", "$comment", "$anchor", "contentEncoding",
-      "contentMediaType", "nullable"};
+  static constexpr std::string_view understood[] = {"type",
+                                                    "enum",
+                                                    "const",
+                                                    "properties",
+                                                    "required",
+                                                    "additionalProperties",
+                                                    "items",
+                                                    "prefixItems",
+                                                    "minItems",
+                                                    "maxItems",
+                                                    "minLength",
+                                                    "maxLength",
+                                                    "pattern",
+                                                    "format",
+                                                    "anyOf",
+                                                    "oneOf",
+                                                    "allOf",
+                                                    "$ref",
+                                                    "minimum",
+                                                    "maximum",
+                                                    "exclusiveMinimum",
+                                                    "exclusiveMaximum",
+                                                    "multipleOf"};
   for (const std::string &key : schema.keys)
-    if (std::find(std::begin(understood), std::end(understood), key) ==
-        std::end(understood))
+    if (!isAnnotation(key) &&
+        std::find(std::begin(understood), std::end(understood), key) ==
+            std::end(understood))
       return fail(where, "the keyword '" + key +
                              "' is not supported, and texts could be invalid "
                              "without it");
@@ -227,11 +122,6 @@ bool SchemaReader::checkKeywords(const JsonValue &schema,
 
 bool SchemaReader::readSchema(const JsonValue &schema, const std::string &where,
                               Grammar::Rule &rule) {
-  for (auto [each, its] : known)
-    if (each == &schema) {
-      rule = its;
-      return true;
-    }
   if (schema.isBool()) {
     rule = schema.boolean ? anyValue() : grammar.addRule();
     return true;
@@ -239,6 +129,13 @@ bool SchemaReader::readSchema(const JsonValue &schema, const std::string &where,
   if (!schema.isObject())
     return fail(where,
                 std::string("expected an object, found ") + schema.kindName());
+  uint32_t number = knownIndex.find(
+      reinterpret_cast<uintptr_t>(&schema), known.size(),
+      [&](uint32_t each) { return known[each].first == &schema; });
+  if (number < known.size()) {
+    rule = known[number].second;
+    return true;
+  }
   if (!checkKeywords(schema, where))
     return false;
   if (grammar.isTooLarge() || depth > mostDepth)
@@ -246,197 +143,46 @@ bool SchemaReader::readSchema(const JsonValue &schema, const std::string &where,
   ++depth;
   rule = grammar.addRule();
   known.push_back({&schema, rule});
-  const JsonValue *type = schema.find("type");
-  auto isBeside = [&](const char *keyword) {
-    for (const char *other :
-         {"properties", "items", "prefixItems", "pattern", "enum", "const",
-          "anyOf", "oneOf", "allOf", "$ref"})
-      if (std::string_view(other) != keyword && schema.find(other))
-        return true;
-    return false;
-  };
-  bool good = true;
-  for (const char *keyword :
-       {"allOf", "$ref", "const", "enum", "anyOf", "oneOf"}) {
-    const JsonValue *value = schema.find(keyword);
-    if (!value)
-      continue;
-    std::string_view name = keyword;
-    std::string place = where + "/" + keyword;
-    if (name != "allOf" && isBeside(keyword))
-      return fail(place, "it stands beside another keyword that restricts, "
-                         "which is not supported");
-    if (name == "$ref") {
-      good = addReference(*value, place, rule);
-    } else if (name == "const") {
-      std::string json;
-      appendJson(json, *value);
-      grammar.addAlternative(rule, text(json));
-    } else if (name == "enum") {
-      if (!value->isArray() || value->items.empty())
-        return fail(place, "expected an array of values");
-      for (const JsonValue &item : value->items) {
-        std::string json;
-        appendJson(json, item);
-        grammar.addAlternative(rule, text(json));
-      }
-    } else if (name == "allOf") {
-      good = addAll(schema, place, rule);
-    } else {
-      good = addUnion(*value, place, rule);
-    }
-    --depth;
-    return good;
-  }
-  if (!type) {
-    // A schema may restrict one kind of values and allow all others; who writes
-    // members or items means that kind.
-    std::string_view implied =
-        schema.find("properties") || schema.find("required") ||
-                schema.find("additionalProperties")
-            ? "object"
-        : schema.find("items") || schema.find("prefixItems") ? "array"
-        : schema.find("pattern") || schema.find("minLength") ||
-                schema.find("maxLength") || schema.find("format")
-            ? "string"
-        : schema.find("minimum") || schema.find("maximum") ||
-                schema.find("exclusiveMinimum") ||
-                schema.find("exclusiveMaximum") || schema.find("multipleOf")
-            ? "number"
-            : "";
-    if (implied.empty())
-      grammar.addAlternative(rule, {{true, anyValue()}});
-    else
-      good = addType(schema, implied, where, rule);
-  } else if (type->isString()) {
-    good = addType(schema, type->string, where, rule);
-  } else if (type->isArray()) {
-    for (const JsonValue &each : type->items)
-      good =
-          good && each.isString() && addType(schema, each.string, where, rule);
-    if (!good && problem.empty())
-      return fail(where + "/type", "expected names of types");
-  } else {
-    return fail(where + "/type", "expected a name of a type");
-  }
+  const JsonValue *reference = schema.find("$ref");
+  bool good;
+  if (schema.find("allOf") || (reference && restrictsBeside(schema, "$ref")))
+    good = addAll(schema, where, rule);
+  else if (reference)
+    good = addReference(*reference, where + "/$ref", rule);
+  else if (schema.find("const") || schema.find("enum"))
+    good = addValues(schema, where, rule);
+  else if (schema.find("anyOf"))
+    good = addUnion(schema, "anyOf", where, rule);
+  else if (schema.find("oneOf"))
+    good = addUnion(schema, "oneOf", where, rule);
+  else
+    good = addTypes(schema, where, rule);
   --depth;
   return good;
 }
 
-bool SchemaReader::addUnion(const JsonValue &schemas, const std::string &where,
+/// A schema may restrict one kind of values and allow all others; who writes
+/// members or items means that kind.
+bool SchemaReader::addTypes(const JsonValue &schema, const std::string &where,
                             Grammar::Rule rule) {
-  if (!schemas.isArray() || schemas.items.empty())
-    return fail(where, "expected an array of schemas");
-  for (size_t i = 0; i < schemas.items.size(); ++i) {
-    Grammar::Rule each;
-    if (!readSchema(schemas.items[i], where + "/" + std::to_string(i), each))
-      return false;
-    grammar.addAlternative(rule, {{true, each}});
+  const JsonValue *type = schema.find("type");
+  if (!type) {
+    std::string_view implied = impliedType(schema);
+    if (!implied.empty())
+      return addType(schema, implied, where, rule);
+    grammar.addAlternative(rule, {{true, anyValue()}});
+    return true;
   }
-  return true;
-}
-
-/// Adds the schemas of `allOf` to what a schema says itself.
-bool SchemaReader::mergeParts(JsonValue &to, const JsonValue &schema,
-                              const std::string &where, unsigned level) {
-  if (level > mostDepth)
-    return fail(where, "schemas refer to each other without end");
-  if (!schema.isObject())
-    return fail(where,
-                std::string("expected an object, found ") + schema.kindName());
-  if (!checkKeywords(schema, where))
-    return false;
-  JsonValue own = schema;
-  const JsonValue *parts = schema.find("allOf");
-  const JsonValue *reference = schema.find("$ref");
-  for (const char *key : {"allOf", "$ref"}) {
-    auto at = std::find(own.keys.begin(), own.keys.end(), key);
-    if (at == own.keys.end())
-      continue;
-    own.items.erase(own.items.begin() + (at - own.keys.begin()));
-    own.keys.erase(at);
-  }
-  numMerged += countValues(to) + countValues(own);
-  if (numMerged > mostMerged)
-    return fail(where, "the parts of all 'allOf' are too large as one");
-  std::string keyword;
-  if (!mergeSchema(to, own, keyword))
-    return fail(where, "two schemas say differently what '" + keyword +
-                           "' is, which no one schema can");
-  if (reference) {
-    const JsonValue *target = findReference(*reference, where + "/$ref");
-    if (!target || !mergeParts(to, *target, reference->string, level + 1))
+  if (type->isString())
+    return addType(schema, type->string, where, rule);
+  if (!type->isArray())
+    return fail(where + "/type", "expected a name of a type");
+  for (const JsonValue &each : type->items) {
+    if (!each.isString())
+      return fail(where + "/type", "expected names of types");
+    if (!addType(schema, each.string, where, rule))
       return false;
   }
-  if (parts && (!parts->isArray() || parts->items.empty()))
-    return fail(where + "/allOf", "expected an array of schemas");
-  for (size_t i = 0; parts && i < parts->items.size(); ++i)
-    if (!mergeParts(to, parts->items[i], where + "/allOf/" + std::to_string(i),
-                    level + 1))
-      return false;
-  return true;
-}
-
-bool SchemaReader::addAll(const JsonValue &schema, const std::string &where,
-                          Grammar::Rule rule) {
-  merged.emplace_back(new JsonValue());
-  JsonValue &whole = *merged.back();
-  whole.kind = JsonValue::Kind::Object;
-  std::string own = where.substr(0, where.size() - std::strlen("/allOf"));
-  Grammar::Rule target;
-  if (!mergeParts(whole, schema, own, 0) || !readSchema(whole, where, target))
-    return false;
-  grammar.addAlternative(rule, {{true, target}});
-  return true;
-}
-
-/// "#/$defs/name", with the escapes of JSON pointers. Null: there is none.
-const JsonValue *SchemaReader::findReference(const JsonValue &reference,
-                                             const std::string &where) {
-  if (!reference.isString() || reference.string.substr(0, 1) != "#") {
-    fail(where, "expected a place in this schema, as #/$defs/NAME");
-    return nullptr;
-  }
-  const JsonValue *at = root;
-  std::string_view rest = std::string_view(reference.string).substr(1);
-  while (at && !rest.empty()) {
-    if (rest[0] != '/') {
-      fail(where, "'" + reference.string + "' is no JSON pointer");
-      return nullptr;
-    }
-    rest.remove_prefix(1);
-    size_t end = std::min(rest.find('/'), rest.size());
-    std::string name;
-    for (size_t i = 0; i < end; ++i)
-      if (rest.substr(i, 2) == "~1" || rest.substr(i, 2) == "~0")
-        name += rest[++i] == '1' ? '/' : '~';
-      else
-        name += rest[i];
-    rest.remove_prefix(end);
-    if (at->isArray()) {
-      size_t index = 0;
-      for (char c : name)
-        index = c >= '0' && c <= '9' && index < 100000
-                    ? index * 10 + static_cast<size_t>(c - '0')
-                    : 100000;
-      at = !name.empty() && index < at->items.size() ? &at->items[index]
-                                                     : nullptr;
-    } else {
-      at = at->isObject() ? at->find(name) : nullptr;
-    }
-  }
-  if (!at)
-    fail(where, "there is no '" + reference.string + "'");
-  return at;
-}
-
-bool SchemaReader::addReference(const JsonValue &reference,
-                                const std::string &where, Grammar::Rule rule) {
-  const JsonValue *at = findReference(reference, where);
-  Grammar::Rule target;
-  if (!at || !readSchema(*at, reference.string.substr(1), target))
-    return false;
-  grammar.addAlternative(rule, {{true, target}});
   return true;
 }
 
@@ -453,8 +199,7 @@ bool SchemaReader::readCounts(const JsonValue &schema, const char *least,
                   "expected a whole number from 0 to 10000");
     *value = count->integer;
   }
-  return to < 0 || from <= to ||
-         fail(where, std::string(least) + " is more than " + most);
+  return true;
 }
 
 bool SchemaReader::addType(const JsonValue &schema, std::string_view type,
@@ -496,7 +241,7 @@ bool SchemaReader::addNumber(const JsonValue &schema, bool isInteger,
   }
   std::string pattern = describeNumbers(bounds, isInteger);
   if (pattern.empty())
-    return fail(where, "no number is within these bounds");
+    return exclude(where, "no number is within these bounds");
   Sequence sequence;
   if (!appendPattern(grammar, sequence, pattern, /*isSearch=*/false,
                      /*inString=*/false, why))
@@ -525,6 +270,8 @@ bool SchemaReader::addString(const JsonValue &schema, const std::string &where,
   int64_t least = 0, most = -1;
   if (!readCounts(schema, "minLength", "maxLength", where, least, most))
     return false;
+  if (most >= 0 && least > most)
+    return exclude(where, "minLength is more than maxLength");
   bool counts = least > 0 || most >= 0;
   std::string_view source;
   std::string place = where + (pattern ? "/pattern" : "/format");
@@ -564,6 +311,8 @@ bool SchemaReader::addArray(const JsonValue &schema, const std::string &where,
   int64_t least = 0, most = -1;
   if (!readCounts(schema, "minItems", "maxItems", where, least, most))
     return false;
+  if (most >= 0 && least > most)
+    return exclude(where, "minItems is more than maxItems");
   std::vector<Grammar::Rule> firsts;
   if (const JsonValue *prefix = schema.find("prefixItems")) {
     if (!prefix->isArray())
@@ -577,7 +326,7 @@ bool SchemaReader::addArray(const JsonValue &schema, const std::string &where,
   const JsonValue *items = schema.find("items");
   bool hasMore = !(items && items->isBool() && !items->boolean);
   // After items that are named, others may come but need not.
-  if (!firsts.empty() && !items)
+  if (!firsts.empty() && !items && least <= static_cast<int64_t>(firsts.size()))
     hasMore = false;
   Grammar::Rule item = 0;
   if (hasMore && (items ? !readSchema(*items, where + "/items", item)
@@ -585,7 +334,7 @@ bool SchemaReader::addArray(const JsonValue &schema, const std::string &where,
     return false;
   auto numFirst = static_cast<int64_t>(firsts.size());
   if (!hasMore && least > numFirst)
-    return fail(where, "minItems asks for more items than there are schemas");
+    return exclude(where, "minItems asks for more items than there may be");
   if (!hasMore)
     most = most < 0 ? numFirst : std::min(most, numFirst);
   // From the end: what may follow after `count` items.
@@ -674,9 +423,9 @@ bool SchemaReader::addObject(const JsonValue &schema, const std::string &where,
     else if (hasOthers)
       members.push_back({name.string, other, true});
     else
-      return fail(where + "/required", "'" + name.string +
-                                           "' is required, but there may be no "
-                                           "such member");
+      return exclude(where + "/required", "'" + name.string +
+                                              "' is required, but there may be "
+                                              "no such member");
   }
   if (members.empty() && hasOthers) {
     grammar.addAlternative(rule, {{true, objectOf(other)}});
@@ -722,10 +471,16 @@ bool buildSchemaGrammar(const JsonValue &schema, Grammar &grammar,
   SchemaReader reader(&schema, grammar, problem);
   if (!reader.readSchema(schema, "", grammar.root))
     return false;
-  if (grammar.findLeftRecursion() < 0)
-    return true;
-  problem = "schema: a schema refers to itself without anything between";
-  return false;
+  if (grammar.isTooLarge()) {
+    problem = "schema: the schema is too large";
+    return false;
+  }
+  if (grammar.findLeftRecursion() >= 0) {
+    problem = "schema: a schema refers to itself without anything between";
+    return false;
+  }
+  problem = reader.contradiction();
+  return true;
 }
 
 void buildObjectGrammar(Grammar &grammar) {

@@ -9,7 +9,8 @@
 // the grammar is valid, and where JSON leaves a choice that says nothing the
 // grammar may make it: members stand in the order of the schema, and an object
 // that names its members has no others. A keyword that restricts values and is
-// not understood is an error, since texts could be invalid.
+// not understood is an error, since texts could be invalid. So is a `oneOf`
+// whose schemas may have a value in common.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,9 @@
 
 namespace attune::runtime {
 
-/// `problem` says what is wrong where in the schema, as a JSON pointer.
+/// `problem` says what is wrong where in the schema, as a JSON pointer. Of a
+/// schema that is not wrong it says what excludes itself, if anything does:
+/// where the grammar has no text, that is why.
 bool buildSchemaGrammar(const JsonValue &schema, Grammar &grammar,
                         std::string &problem);
 

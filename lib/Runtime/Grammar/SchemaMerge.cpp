@@ -7,6 +7,8 @@
 
 #include "SchemaMerge.h"
 
+#include "SchemaValues.h"
+
 #include <algorithm>
 #include <iterator>
 #include <string_view>
@@ -15,11 +17,8 @@
 
 namespace attune::runtime {
 
-static std::string textOf(const JsonValue &value) {
-  std::string text;
-  appendJson(text, value);
-  return text;
-}
+/// Pairs of parts of two unions.
+static constexpr size_t mostPairs = 1000;
 
 static JsonValue *findIn(JsonValue &object, std::string_view key) {
   return const_cast<JsonValue *>(object.find(key));
@@ -27,6 +26,10 @@ static JsonValue *findIn(JsonValue &object, std::string_view key) {
 
 /// {"allOf": [x, y]}
 static JsonValue bothOf(JsonValue x, const JsonValue &y) {
+  if (x.isBool())
+    return x.boolean ? y : x;
+  if (y.isBool())
+    return y.boolean ? x : y;
   JsonValue both, list;
   list.kind = JsonValue::Kind::Array;
   list.items = {std::move(x), y};
@@ -42,24 +45,68 @@ static bool isOneOf(std::string_view key,
 }
 
 /// The values of `to` that `from` has, too.
-static bool intersect(JsonValue &to, const JsonValue &from) {
+static MergeResult intersect(JsonValue &to, const JsonValue &from) {
   if (!to.isArray() || !from.isArray())
-    return false;
+    return MergeResult::Refused;
   std::vector<std::string> others;
   for (const JsonValue &value : from.items)
-    others.push_back(textOf(value));
+    others.push_back(canonicalText(value));
   std::sort(others.begin(), others.end());
   auto isMissing = [&](const JsonValue &value) {
-    return !std::binary_search(others.begin(), others.end(), textOf(value));
+    return !std::binary_search(others.begin(), others.end(),
+                               canonicalText(value));
   };
   to.items.erase(std::remove_if(to.items.begin(), to.items.end(), isMissing),
                  to.items.end());
-  return !to.items.empty();
+  return to.items.empty() ? MergeResult::Nothing : MergeResult::Good;
 }
 
-static bool mergeMembers(JsonValue &to, const JsonValue &from) {
+/// A whole number is a number.
+static MergeResult mergeTypes(JsonValue &to, const JsonValue &from) {
+  auto listOf = [](const JsonValue &type) {
+    return type.isString() ? std::vector<JsonValue>{type} : type.items;
+  };
+  std::vector<JsonValue> common, others = listOf(from);
+  auto add = [&](const JsonValue &type) {
+    auto isSame = [&](const JsonValue &x) { return x.string == type.string; };
+    if (std::none_of(common.begin(), common.end(), isSame))
+      common.push_back(type);
+  };
+  for (const JsonValue &x : listOf(to))
+    for (const JsonValue &y : others)
+      if (x.string == y.string ||
+          (x.string == "integer" && y.string == "number"))
+        add(x);
+      else if (x.string == "number" && y.string == "integer")
+        add(y);
+  if (common.empty())
+    return MergeResult::Nothing;
+  if (common.size() == 1) {
+    to = std::move(common[0]);
+    return MergeResult::Good;
+  }
+  to = JsonValue();
+  to.kind = JsonValue::Kind::Array;
+  to.items = std::move(common);
+  return MergeResult::Good;
+}
+
+/// One of these and one of those.
+static MergeResult mergeUnions(JsonValue &to, const JsonValue &from) {
+  if (!to.isArray() || !from.isArray() ||
+      to.items.size() * from.items.size() > mostPairs)
+    return MergeResult::Refused;
+  std::vector<JsonValue> pairs;
+  for (const JsonValue &x : to.items)
+    for (const JsonValue &y : from.items)
+      pairs.push_back(bothOf(x, y));
+  to.items = std::move(pairs);
+  return MergeResult::Good;
+}
+
+static MergeResult mergeMembers(JsonValue &to, const JsonValue &from) {
   if (!to.isObject() || !from.isObject())
-    return false;
+    return MergeResult::Refused;
   std::vector<std::pair<std::string_view, size_t>> own;
   for (size_t i = 0; i < to.keys.size(); ++i)
     own.emplace_back(to.keys[i], i);
@@ -79,80 +126,118 @@ static bool mergeMembers(JsonValue &to, const JsonValue &from) {
   }
   std::move(more.keys.begin(), more.keys.end(), std::back_inserter(to.keys));
   std::move(more.items.begin(), more.items.end(), std::back_inserter(to.items));
-  return true;
+  return MergeResult::Good;
 }
 
-static bool mergeKeyword(std::string_view key, JsonValue &to,
-                         const JsonValue &from) {
-  if (textOf(to) == textOf(from))
-    return true;
-  if (key == "type") {
-    bool areNumbers = to.isString() && from.isString() &&
-                      isOneOf(to.string, {"integer", "number"}) &&
-                      isOneOf(from.string, {"integer", "number"});
-    if (areNumbers)
-      to.string = "integer";
-    return areNumbers || intersect(to, from);
-  }
+static MergeResult mergeKeyword(std::string_view key, JsonValue &to,
+                                const JsonValue &from) {
+  if (isAnnotation(key) || key == "prefixItems" || // as merged before
+      canonicalText(to) == canonicalText(from))
+    return MergeResult::Good;
+  if (key == "type")
+    return mergeTypes(to, from);
+  if (key == "const")
+    return MergeResult::Nothing;
   if (key == "enum")
     return intersect(to, from);
   if (key == "properties")
     return mergeMembers(to, from);
-  if (key == "items") {
+  if (isOneOf(key, {"anyOf", "oneOf"}))
+    return mergeUnions(to, from);
+  if (isOneOf(key, {"items", "additionalProperties"})) {
     to = bothOf(std::move(to), from);
-    return true;
+    return MergeResult::Good;
   }
-  if (isOneOf(key, {"required", "allOf"})) {
+  if (key == "required") {
     if (!to.isArray() || !from.isArray())
-      return false;
+      return MergeResult::Refused;
     to.items.insert(to.items.end(), from.items.begin(), from.items.end());
-    return true;
+    return MergeResult::Good;
   }
   bool isLeast =
       isOneOf(key, {"minimum", "exclusiveMinimum", "minLength", "minItems"});
   if (isLeast ||
       isOneOf(key, {"maximum", "exclusiveMaximum", "maxLength", "maxItems"})) {
     if (!to.isNumber() || !from.isNumber())
-      return false;
+      return MergeResult::Refused;
     if (isLeast ? from.real > to.real : from.real < to.real)
       to = from;
-    return true;
+    return MergeResult::Good;
   }
-  // What says nothing of values may differ.
-  return isOneOf(key, {"title", "description", "default", "examples",
-                       "deprecated", "readOnly", "writeOnly", "$schema", "$id",
-                       "$comment", "$anchor", "$defs", "definitions"});
+  return MergeResult::Refused;
 }
 
-/// Whether what a schema says of members that it does not name would be asked
-/// of members that the other one names.
-static bool namesOthers(const JsonValue &closed, const JsonValue &other) {
-  const JsonValue *rest = closed.find("additionalProperties");
-  const JsonValue *names = other.find("properties");
+/// Asks what a schema says of members that it does not name of members that the
+/// other one names. False: there may be none.
+static bool askOfNames(const JsonValue &schema, JsonValue &other) {
+  const JsonValue *rest = schema.find("additionalProperties");
+  JsonValue *names = findIn(other, "properties");
   if (!rest || (rest->isBool() && rest->boolean) || !names)
-    return false;
-  const JsonValue *own = closed.find("properties");
-  return std::any_of(
-      names->keys.begin(), names->keys.end(),
-      [&](const std::string &name) { return !own || !own->find(name); });
+    return true;
+  const JsonValue *own = schema.find("properties");
+  for (size_t i = 0; i < names->keys.size(); ++i) {
+    if (own && own->find(names->keys[i]))
+      continue;
+    if (rest->isBool())
+      return false;
+    names->items[i] = bothOf(std::move(names->items[i]), *rest);
+  }
+  return true;
 }
 
-bool mergeSchema(JsonValue &to, const JsonValue &from, std::string &keyword) {
+/// Each item is asked what both schemas say of its place.
+static void mergeFirstItems(JsonValue &to, const JsonValue &from) {
+  const JsonValue *firsts[] = {to.find("prefixItems"),
+                               from.find("prefixItems")};
+  const JsonValue *rests[] = {to.find("items"), from.find("items")};
+  size_t count = 0;
+  for (const JsonValue *each : firsts)
+    if (each)
+      count = std::max(count, each->items.size());
+  if (count == 0)
+    return;
+  JsonValue merged;
+  merged.kind = JsonValue::Kind::Array;
+  for (size_t place = 0; place < count; ++place) {
+    JsonValue item;
+    item.kind = JsonValue::Kind::Bool;
+    item.boolean = true;
+    for (int i = 0; i < 2; ++i) {
+      bool isFirst = firsts[i] && place < firsts[i]->items.size();
+      if (isFirst || rests[i])
+        item = bothOf(std::move(item),
+                      isFirst ? firsts[i]->items[place] : *rests[i]);
+    }
+    merged.items.push_back(std::move(item));
+  }
+  if (JsonValue *own = findIn(to, "prefixItems")) {
+    *own = std::move(merged);
+    return;
+  }
+  to.keys.emplace_back("prefixItems");
+  to.items.push_back(std::move(merged));
+}
+
+MergeResult mergeSchema(JsonValue &to, const JsonValue &given,
+                        std::string &keyword) {
+  JsonValue from = given;
   keyword = "additionalProperties";
-  if (namesOthers(to, from) || namesOthers(from, to))
-    return false;
+  if (!askOfNames(to, from) || !askOfNames(given, to))
+    return MergeResult::Refused;
+  mergeFirstItems(to, from);
   for (size_t i = 0; i < from.keys.size(); ++i) {
     keyword = from.keys[i];
     JsonValue *own = findIn(to, keyword);
-    if (own) {
-      if (!mergeKeyword(keyword, *own, from.items[i]))
-        return false;
+    if (!own) {
+      to.keys.push_back(keyword);
+      to.items.push_back(std::move(from.items[i]));
       continue;
     }
-    to.keys.push_back(keyword);
-    to.items.push_back(from.items[i]);
+    MergeResult result = mergeKeyword(keyword, *own, from.items[i]);
+    if (result != MergeResult::Good)
+      return result;
   }
-  return true;
+  return MergeResult::Good;
 }
 
 } // namespace attune::runtime

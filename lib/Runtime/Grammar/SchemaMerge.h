@@ -14,9 +14,16 @@
 
 namespace attune::runtime {
 
-/// Makes `to` say what both schemas say. False: they name `keyword` both, in a
-/// way that no keyword can say at once.
-bool mergeSchema(JsonValue &to, const JsonValue &from, std::string &keyword);
+enum class MergeResult : uint8_t {
+  Good,
+  Nothing, ///< no value is valid by both
+  Refused, ///< one schema cannot say it
+};
+
+/// Makes `to` say what both schemas say, which have neither `allOf` nor `$ref`.
+/// If that cannot be, `keyword` is the one that both have.
+MergeResult mergeSchema(JsonValue &to, const JsonValue &from,
+                        std::string &keyword);
 
 } // namespace attune::runtime
 

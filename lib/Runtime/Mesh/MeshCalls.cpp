@@ -8,24 +8,13 @@
 #include "MeshCalls.h"
 
 #include "../Cuda/CudaDevice.h"
+#include "../MutexLock.h"
+#include "../TextHash.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace attune::runtime {
-
-namespace {
-class Turn {
-public:
-  explicit Turn(pthread_mutex_t &mutex) : mutex(mutex) {
-    pthread_mutex_lock(&mutex);
-  }
-  ~Turn() { pthread_mutex_unlock(&mutex); }
-
-private:
-  pthread_mutex_t &mutex;
-};
-} // namespace
 
 static uint64_t addressOf(const void *place) {
   return reinterpret_cast<uintptr_t>(place);
@@ -37,27 +26,27 @@ void MeshCalls::tell(Task task, const void *a, const void *b, uint64_t bytes) {
 }
 
 void MeshCalls::reserve(const void *place, uint64_t bytes) {
-  Turn mine(turn);
+  MutexLock mine(turn);
   tell(Task::Reserve, place, nullptr, bytes);
 }
 
 void MeshCalls::release(const void *place) {
-  Turn mine(turn);
+  MutexLock mine(turn);
   tell(Task::Release, place, nullptr, 0);
 }
 
 void MeshCalls::copy(const void *to, const void *from, uint64_t bytes) {
-  Turn mine(turn);
+  MutexLock mine(turn);
   tell(Task::Copy, to, from, bytes);
 }
 
 void MeshCalls::exchange(const void *a, const void *b, uint64_t bytes) {
-  Turn mine(turn);
+  MutexLock mine(turn);
   tell(Task::Exchange, a, b, bytes);
 }
 
 void MeshCalls::stop() {
-  Turn mine(turn);
+  MutexLock mine(turn);
   tell(Task::Stop, nullptr, nullptr, 0);
 }
 
@@ -102,7 +91,7 @@ static uint64_t bytesOf(const ArgInfo &arg, const int64_t *sizes) {
 
 bool MeshCalls::call(const EntryInfo &entry, void **args, Error &error) {
   // All the while: what the entry exchanges goes the same way.
-  Turn mine(turn);
+  MutexLock mine(turn);
   sendCall(entry, args);
   if (run(entry, args, error))
     return true;
@@ -110,12 +99,6 @@ bool MeshCalls::call(const EntryInfo &entry, void **args, Error &error) {
   if (model.device())
     mesh.abort(error.message, error.code);
   return false;
-}
-
-static uint64_t hashBytes(const uint8_t *data, uint64_t bytes, uint64_t hash) {
-  for (uint64_t i = 0; i < bytes; ++i) // FNV-1a
-    hash = (hash ^ data[i]) * uint64_t(0x100000001b3);
-  return hash;
 }
 
 const uint8_t *MeshCalls::readable(int64_t place, uint64_t bytes,
@@ -154,7 +137,9 @@ bool MeshCalls::run(const EntryInfo &entry, void **args, Error &error) {
     const uint8_t *data = readable(words[1], bytes, error);
     if (!data)
       return false;
-    own.push_back(hashBytes(data, bytes, uint64_t(0xcbf29ce484222325)));
+    TextHash hash;
+    hash.add({reinterpret_cast<const char *>(data), bytes});
+    own.push_back(hash.value);
     outputs.push_back(&arg);
   }
   auto ranks = static_cast<size_t>(mesh.size());
@@ -224,8 +209,11 @@ void MeshCalls::sendCall(const EntryInfo &entry, void **args) {
 //===----------------------------------------------------------------------===//
 
 uint8_t *MeshCalls::find(uint64_t address) {
+  // The end of a region may be the beginning of the next one; of nothing the
+  // beginning is all there is.
   for (Region &region : regions)
-    if (address >= region.address && address - region.address <= region.bytes)
+    if (address == region.address ||
+        (address > region.address && address - region.address < region.bytes))
       return region.own.data() + (address - region.address);
   mesh.abort("has no memory for what the first rank names", ExitInternalError);
 }

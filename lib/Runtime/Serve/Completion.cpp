@@ -421,10 +421,14 @@ void Completion::fail(int status, const std::string &message,
 }
 
 void Completion::finishChoice(Choice &choice) {
+  // Entries of tokens that no text came after.
+  std::string rest = choice.numSent < choice.logprobs.size()
+                         ? choice.formatLogprobs(choice.numSent)
+                         : "null";
   if (!hasFailed && request.streams && choice.reason != "gone")
     sendChoice(choice,
                std::string(request.isChat ? "\"delta\":{}" : "\"text\":\"\"") +
-                   ",\"logprobs\":null",
+                   ",\"logprobs\":" + rest,
                nameReason(choice.reason, !choice.calls.empty()));
   if (exchange->finish.empty() && !hasFailed)
     exchange->finish = choice.reason;

@@ -23,7 +23,8 @@ namespace attune::runtime {
 
 /// Bytes that are read ahead; then the client has to wait.
 static constexpr size_t readAhead = size_t(1) << 16;
-/// A client that is so far behind with reading does not read.
+/// A client that is so far behind with reading, before it gets more, does not
+/// read.
 static constexpr size_t mostUnsent = size_t(16) << 20;
 /// Seconds in which a client whose connection is closed may still send, lest
 /// the reply be lost with what it sent.
@@ -209,8 +210,9 @@ void Connection::wait(ExchangePtr next) {
 }
 
 void Connection::send(std::string_view bytes) {
-  if (bufferevent_write(events, bytes.data(), bytes.size()) != 0 ||
-      evbuffer_get_length(bufferevent_get_output(events)) > mostUnsent)
+  size_t unsent = evbuffer_get_length(bufferevent_get_output(events));
+  if (unsent > mostUnsent ||
+      bufferevent_write(events, bytes.data(), bytes.size()) != 0)
     die();
 }
 

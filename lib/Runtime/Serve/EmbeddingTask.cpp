@@ -8,6 +8,7 @@
 #include "EmbeddingTask.h"
 
 #include "../Clock.h"
+#include "../Text/Unicode.h"
 
 #include "attune/Runtime/Json.h"
 
@@ -17,23 +18,14 @@
 
 namespace attune::runtime {
 
-/// The vector as 32-bit floats in base64 (RFC 4648).
-static void appendBase64(std::string &out, const std::vector<double> &vector) {
-  static const char letters[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::vector<unsigned char> bytes(vector.size() * sizeof(float));
+/// The vector as 32-bit floats in base64.
+static void appendFloats(std::string &out, const std::vector<double> &vector) {
+  std::string bytes(vector.size() * sizeof(float), 0);
   for (size_t i = 0; i < vector.size(); ++i) {
     auto value = static_cast<float>(vector[i]);
     std::memcpy(&bytes[i * sizeof(float)], &value, sizeof(float));
   }
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    size_t count = std::min<size_t>(3, bytes.size() - i);
-    uint32_t bits = 0;
-    for (size_t k = 0; k < 3; ++k)
-      bits = bits << 8 | (k < count ? bytes[i + k] : 0u);
-    for (size_t k = 0; k < 4; ++k)
-      out += k <= count ? letters[bits >> (18 - 6 * k) & 63] : '=';
-  }
+  appendBase64(out, bytes);
 }
 
 void EmbeddingTask::append(const std::vector<double> &vector) {
@@ -42,7 +34,7 @@ void EmbeddingTask::append(const std::vector<double> &vector) {
           ",\"embedding\":";
   if (settings.isBase64) {
     data += '"';
-    appendBase64(data, vector);
+    appendFloats(data, vector);
     data += "\"}";
     return;
   }

@@ -389,8 +389,17 @@ bool Server::hasGoodHost(const HttpRequest &request) const {
     host = host.substr(0, host.find(']') + 1);
   else
     host = host.substr(0, host.find(':'));
-  return host == "localhost" || host == "127.0.0.1" || host == "[::1]" ||
-         host == options.host;
+  // Names have no case, and may end with the dot of the root.
+  std::string name(host);
+  if (!name.empty() && name.back() == '.')
+    name.pop_back();
+  auto is = [&](const char *other) {
+    return strcasecmp(name.c_str(), other) == 0;
+  };
+  in_addr address; // all of 127.0.0.0/8 is this machine
+  return is("localhost") || is("[::1]") || is(options.host.c_str()) ||
+         (inet_pton(AF_INET, name.c_str(), &address) == 1 &&
+          ntohl(address.s_addr) >> 24 == 127);
 }
 
 void Server::answer(Connection &connection, const HttpRequest &request,
@@ -437,7 +446,10 @@ void Server::dispatch(Connection &connection, HttpRequest request) {
     return refuse(connection, request, 405, "expected POST", "Allow: POST\r\n");
   // A form of a page of another origin cannot send this type unasked.
   const std::string *type = request.find("content-type");
-  if (!type || strncasecmp(type->c_str(), json, std::strlen(json)) != 0)
+  size_t length = std::strlen(json);
+  bool isJson = type && strncasecmp(type->c_str(), json, length) == 0 &&
+                std::strchr("; \t", type->c_str()[length]); // or the end
+  if (!isJson)
     return refuse(connection, request, 415,
                   "expected 'Content-Type: application/json'");
   queue(connection, std::move(request));

@@ -27,6 +27,19 @@ int base64Digit(char c) {
   return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
+void appendBase64(std::string &out, std::string_view bytes) {
+  static const char digits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t word = 0;
+    for (size_t j = 0; j < 3; ++j)
+      word = word << 8 |
+             (i + j < bytes.size() ? static_cast<uint8_t>(bytes[i + j]) : 0u);
+    for (size_t j = 0; j < 4; ++j)
+      out += i + j > bytes.size() ? '=' : digits[word >> (18 - 6 * j) & 63];
+  }
+}
+
 bool decodeBase64(std::string_view text, std::string &bytes) {
   bytes.clear();
   uint32_t bits = 0;

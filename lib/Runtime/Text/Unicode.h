@@ -196,6 +196,8 @@ private:
 
 /// The value of a digit of base64; -1: it is none.
 int base64Digit(char c);
+/// Appends bytes in base64 (RFC 4648).
+void appendBase64(std::string &out, std::string_view bytes);
 /// Decodes base64; false if the text is none. White space is skipped.
 bool decodeBase64(std::string_view text, std::string &bytes);
 

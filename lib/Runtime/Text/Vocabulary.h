@@ -8,6 +8,8 @@
 #ifndef ATTUNE_LIB_RUNTIME_TEXT_VOCABULARY_H
 #define ATTUNE_LIB_RUNTIME_TEXT_VOCABULARY_H
 
+#include "../TextHash.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,22 +17,6 @@
 #include <vector>
 
 namespace attune::runtime {
-
-/// The hash of a text, a byte at a time.
-struct TextHash {
-  uint64_t value = 0xcbf29ce484222325u;
-  void add(char c) {
-    value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  }
-  void add(std::string_view text) {
-    for (char c : text)
-      add(c);
-  }
-  uint64_t finish() const {
-    uint64_t mixed = (value ^ value >> 32) * 0x9E3779B97F4A7C15u;
-    return mixed ^ mixed >> 29;
-  }
-};
 
 /// Texts by number and numbers by text, by open addressing.
 class Vocabulary {

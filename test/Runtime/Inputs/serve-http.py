@@ -78,7 +78,11 @@ def refused_requests():
             ("POST", "/health", "{}", {}, 405),
             ("OPTIONS", "/v1/completions", None, {}, 405),
             ("GET", "/health", None, {"Host": "evil.example"}, 403),
+            ("GET", "/health", None, {"Host": "127.evil.example"}, 403),
+            ("GET", "/health", None, {"Host": "localhost.evil.example"}, 403),
             ("POST", "/tokenize", "{}", {"Content_Type": "text/plain"}, 415),
+            ("POST", "/tokenize", "{}", {"Content_Type": "application/jsonx"},
+             415),
             ("POST", "/tokenize", "{", {}, 400),
             ("POST", "/tokenize", "[]", {}, 400),
             ("POST", "/tokenize", "[" * 100000, {}, 400),
@@ -121,6 +125,12 @@ def refused_requests():
             reply = server.post(path, body, 400)
             assert reply["error"]["type"] == "invalid_request_error", reply
             assert reply["error"]["param"] == parameter, (body, reply)
+        # Names of this machine, and the type, as others may write them.
+        for host in "LOCALHOST:80", "localhost.", "127.0.0.2", "[::1]:80":
+            assert server.request("GET", "/health", Host=host)[0] == 200, host
+        for kind in "Application/JSON", "application/json ; charset=utf-8":
+            assert server.request("POST", "/tokenize", '{"content": "a"}',
+                                  Content_Type=kind)[0] == 200, kind
         error = server.post("/v1/embeddings", {"input": "a"}, 400)["error"]
         assert "cannot embed" in error["message"], error
 
@@ -240,6 +250,29 @@ def slow_clients():
         with socket.create_connection((server.host, server.port), 20) as idle:
             assert idle.recv(1) == b""  # closed without a word
         assert time.monotonic() - start < 5
+
+
+def long_replies():
+    """A client gets as much as it asked for, and reads as fast as it can."""
+    with serving.Server(fast) as server:
+        tokens = server.post("/tokenize", {"content": "$%" * 400000,
+                                           "with_pieces": True})["tokens"]
+        assert len(tokens) == 800000, len(tokens)
+        assert len(json.dumps(tokens)) > 17 << 20
+
+
+def streamed_logprobs():
+    """Those of tokens without a text, too."""
+    with serving.Server(fast) as server:
+        body = {"prompt": [0], "ignore_eos": True, "logprobs": 0,
+                "max_tokens": 3, "logit_bias": {"1023": 100}}
+        choice = server.post("/v1/completions", body)["choices"][0]
+        assert choice["text"] == "", choice
+        assert len(choice["logprobs"]["tokens"]) == 3, choice
+        parts = [event["choices"][0]["logprobs"]
+                 for event in server.stream("/v1/completions", body)]
+        whole = [value for part in parts if part for value in part["tokens"]]
+        assert whole == choice["logprobs"]["tokens"], parts
 
 
 def begin(server, streams=False, **more):
@@ -590,6 +623,6 @@ def reasoning():
 
 
 serving.run([malformed_requests, refused_requests, keys_and_origins,
-             connections, addresses, descriptors, slow_clients, full_server,
-             hang_up, time_limit, stopping, json_log, embeddings, tools, forms,
-             reasoning])
+             connections, addresses, descriptors, slow_clients, long_replies,
+             streamed_logprobs, full_server, hang_up, time_limit, stopping,
+             json_log, embeddings, tools, forms, reasoning])

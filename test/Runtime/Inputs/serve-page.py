@@ -64,6 +64,26 @@ def stopped_answer():
         server.wait_for_metric("attune_sequences_running", 0)
 
 
+def fresh_conversation():
+    with serving.Server([slow], "--chat-template=echo.jinja",
+                        "--timeout=2") as server, open_page(server) as page:
+        page.wait_for("document.title === 'fake'")
+        say(page, '$"')
+        page.wait_for(f"{LAST}.textContent.startsWith('%)')")
+        # What is still being written belongs to the old conversation.
+        page.evaluate("byId('fresh').click()")
+        server.wait_for_metric("attune_sequences_running", 0)
+        say(page, '$"')
+        page.wait_for(f"{LAST}.textContent.startsWith('%)')")
+        assert page.evaluate("messages.map(m => m.role).join()") == "user"
+        assert page.evaluate("byId('send').textContent") == "Stop"
+        # An error behind the first words leaves them as the answer.
+        page.wait_for("!running && !!document.querySelector('.error')")
+        roles = page.evaluate("messages.map(m => m.role).join()")
+        assert roles == "user,assistant", roles
+        assert page.evaluate("messages[1].content").startswith("%)")
+
+
 def key():
     with serving.Server([fast], "--api-key=secret") as server, \
             open_page(server) as page:
@@ -82,4 +102,4 @@ def no_page():
         assert server.request("GET", "/")[0] == 404
 
 
-serving.run([conversation, stopped_answer, key, no_page])
+serving.run([conversation, stopped_answer, fresh_conversation, key, no_page])

@@ -44,7 +44,7 @@ public:
   }
   bool open(uint8_t *place, size_t count, Error &error) override {
     ++opened;
-    if (opensFail)
+    if (opensFail || (failing > 0 && failing-- > 0))
       return error.set(ExitInternalError, "as the test wants it");
     for (size_t i = 0; i < count; ++i) {
       auto at = places.find(addressOf(place) + i * 64);
@@ -87,6 +87,7 @@ public:
   uint64_t most, next = 1;
   size_t opened = 0; ///< calls
   bool opensFail = false;
+  int failing = 0; ///< of the next calls of open()
   std::map<uint64_t, std::vector<uint8_t>> pages;
   std::map<uint64_t, Place> places;
 };
@@ -231,6 +232,30 @@ TEST(CachePages, OpensThePagesOfAGrowthAtOnce) {
   EXPECT_FALSE(group.pages.share(2, 0, 29, error));
   EXPECT_EQ(group.pages.used(), before);
   group.check();
+}
+
+/// A page that takes the place of a shared one cannot be used: the row has the
+/// shared one again, or ends before it.
+TEST(CachePages, KeepsASharedPageThatCannotBeReplaced) {
+  for (int failing : {1, 2}) {
+    Group group(100);
+    EXPECT_TRUE(group.append(0, 16));
+    EXPECT_TRUE(group.share(1, 0, 16));
+    uint64_t before = group.pages.used();
+    group.source.failing = failing;
+    Error error;
+    EXPECT_FALSE(group.pages.hold(1, 0, 1, error));
+    EXPECT_EQ(error.code, ExitInternalError);
+    EXPECT_EQ(group.source.failing, 0);
+    EXPECT_EQ(group.pages.used(), before);
+    if (failing == 2)
+      group.held[1].clear();
+    group.check();
+    EXPECT_TRUE(group.pages.trim(1, 0, error));
+    group.held[1].clear();
+    EXPECT_TRUE(group.append(1, 5));
+    group.check();
+  }
 }
 
 TEST(CachePages, FindsThatOthersHaveTheMemory) {

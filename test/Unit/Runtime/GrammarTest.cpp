@@ -14,6 +14,7 @@
 
 #include "gtest/gtest.h"
 
+#include <chrono>
 #include <cstdio>
 #include <random>
 
@@ -122,7 +123,9 @@ TEST_F(GrammarTest, Patterns) {
   check(Pattern, "\\d{3}-\\w\\s\\.", {"123-a .", "000-_\t."},
         {"12-a .", "123-a x"});
   check(Pattern, "[^ab\\]é]", {"c", "ü", "😀"}, {"a", "]", "é", "cc"});
-  check(Pattern, "[]", {}, {"", "]"});
+  EXPECT_EQ(problem(Pattern, "a[]"), "no text has the form that was asked for");
+  check(Pattern, "a|b[]", {"a"}, {"b"});
+  EXPECT_EQ(make(Pattern, "a|b[]")->next(1, "b"), GrammarAutomaton::dead);
   check(Pattern, "x{0}y{2,}", {"yy", "yyyy"}, {"y", "xyy"});
   check(Pattern, "\\u00e9\\x41\\$", {"éA$"}, {"eA$"});
   check(Pattern, "", {""}, {"a"});
@@ -189,7 +192,7 @@ TEST_F(GrammarTest, Schemas) {
         "{\"type\":\"string\",\"minLength\":-1}",
         "{\"type\":\"string\",\"minLength\":3,\"maxLength\":2}",
         "{\"pattern\":\"(\"}", "{\"type\":\"string\",\"format\":\"color\"}",
-        "{\"not\":{}}", "{\"enum\":[1],\"const\":1}", "{"})
+        "{\"not\":{}}", "{\"enum\":[1],\"const\":2}", "{"})
     EXPECT_NE(problem(Schema, wrong), "") << wrong;
 }
 
@@ -304,18 +307,106 @@ TEST_F(GrammarTest, SchemasThatHoldAtOnce) {
         {"2", "3"}, {"1", "4"});
   EXPECT_EQ(problem(Schema, "{\"allOf\":[{\"type\":\"string\"},{\"type\":"
                             "\"integer\"}]}"),
-            "schema /allOf/1: two schemas say differently what 'type' is, "
-            "which no one schema can");
+            "schema /allOf/1: no value is valid by 'type' of all parts");
   EXPECT_EQ(problem(Schema, "{\"allOf\":[{\"properties\":{\"a\":{}},"
                             "\"additionalProperties\":false},"
                             "{\"properties\":{\"b\":{}}}]}"),
-            "schema /allOf/1: two schemas say differently what "
-            "'additionalProperties' is, which no one schema can");
+            "schema /allOf/1: the parts disagree on 'additionalProperties', "
+            "and no one schema says both; merge them by hand");
   EXPECT_NE(problem(Schema, "{\"$defs\":{\"a\":{\"allOf\":[{\"$ref\":"
                             "\"#/$defs/a\"}]}},\"allOf\":[{\"$ref\":"
                             "\"#/$defs/a\"}]}"),
             "");
   EXPECT_NE(problem(Schema, "{\"allOf\":[{\"not\":{}}]}"), "");
+}
+
+/// What stands beside `$ref`, `const`, `enum`, `anyOf` and `oneOf` holds, too.
+TEST_F(GrammarTest, KeywordsBesideOthers) {
+  check(Schema,
+        "{\"$ref\":\"#/$defs/n\",\"minimum\":3,\"$defs\":{\"n\":{\"type\":"
+        "\"integer\",\"maximum\":9}}}",
+        {"3", "9"}, {"2", "10", "\"a\""});
+  check(Schema,
+        "{\"type\":\"string\",\"enum\":[1,\"a\",2,\"bcd\"],"
+        "\"minLength\":2}",
+        {"\"bcd\""}, {"1", "2", "\"a\""});
+  check(Schema, "{\"enum\":[1,2.0,3.5,{\"a\":1},[1,2]],\"const\":2}", {"2"},
+        {"1", "3.5"});
+  check(Schema,
+        "{\"enum\":[[1],[1,\"a\"],[true,1,1]],\"items\":{\"type\":\"integer\"},"
+        "\"maxItems\":2}",
+        {"[1]"}, {"[1,\"a\"]", "[true,1,1]"});
+  check(Schema,
+        "{\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{}},"
+        "\"anyOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]},"
+        "{\"type\":\"string\",\"properties\":{\"a\":{\"minimum\":3}}}]}",
+        {"{\"a\":1}", "{\"b\":1}", "{\"a\":1,\"b\":1}"},
+        {"{}", "{\"a\":true}"});
+  check(Schema,
+        "{\"type\":\"integer\",\"anyOf\":[{\"maximum\":3},{\"minimum\":7},"
+        "{\"type\":\"string\"}],\"oneOf\":[{\"minimum\":2,\"maximum\":4},"
+        "{\"exclusiveMinimum\":4,\"maximum\":8}]}",
+        {"2", "3", "7", "8"}, {"1", "4", "5", "6", "9"});
+  check(Schema,
+        "{\"type\":[\"number\",\"null\"],\"allOf\":[{\"type\":[\"integer\","
+        "\"null\",\"string\"]}]}",
+        {"1", "null"}, {"1.5", "\"\""});
+  check(Schema,
+        "{\"allOf\":[{\"prefixItems\":[{\"type\":\"integer\"},{\"type\":"
+        "[\"string\",\"integer\"]}]},{\"items\":{\"type\":\"integer\"},"
+        "\"minItems\":2}]}",
+        {"[1,2]", "[1,2,3]"}, {"[1,\"a\"]", "[1]"});
+  EXPECT_EQ(problem(Schema, "{\"type\":\"string\",\"enum\":[1,2]}"),
+            "schema: none of the values that it lists is valid by the keywords "
+            "beside");
+  EXPECT_EQ(problem(Schema, "{\"enum\":[\"a\"],\"pattern\":\"a\"}"),
+            "schema: whether the values that it lists are valid by 'pattern' "
+            "cannot be told; list those that are, without it");
+  EXPECT_EQ(problem(Schema, "{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":"
+                            "\"b\"}]}"),
+            "schema /allOf/1: the parts disagree on 'pattern', and no one "
+            "schema says both; merge them by hand");
+}
+
+/// Of `oneOf` no text of one schema is valid by another one.
+TEST_F(GrammarTest, ExactlyOne) {
+  check(Schema, "{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"string\"}]}",
+        {"1", "\"a\""}, {"1.5"});
+  // Objects are told apart by members that they must have or cannot have.
+  check(Schema,
+        "{\"oneOf\":[{\"properties\":{\"a\":{}},\"required\":[\"a\"]},"
+        "{\"properties\":{\"b\":{}},\"required\":[\"b\"]}]}",
+        {"{\"a\":1}", "{\"b\":1}"}, {"{}", "{\"a\":1,\"b\":1}"});
+  // What pydantic writes of a union: the member that tells is not required.
+  check(Schema,
+        "{\"discriminator\":{\"propertyName\":\"kind\"},\"oneOf\":["
+        "{\"$ref\":\"#/$defs/cat\"},{\"$ref\":\"#/$defs/dog\"}],\"$defs\":{"
+        "\"cat\":{\"type\":\"object\",\"properties\":{\"kind\":{\"const\":"
+        "\"cat\",\"default\":\"cat\"},\"lives\":{\"type\":\"integer\"}}},"
+        "\"dog\":{\"type\":\"object\",\"properties\":{\"kind\":{\"enum\":"
+        "[\"dog\"]},\"lives\":{\"type\":\"integer\"}}}}}",
+        {"{\"kind\":\"cat\",\"lives\":9}", "{\"kind\":\"dog\"}"},
+        {"{\"lives\":9}", "{}"});
+  EXPECT_EQ(problem(Schema, "{\"items\":{\"oneOf\":[{\"type\":\"integer\"},"
+                            "{\"type\":\"number\"}]}}"),
+            "schema /items/oneOf: a value may be valid by both 0 and 1, which "
+            "'oneOf' excludes; write 'anyOf', or tell them apart by their "
+            "types or by a required member with a 'const'");
+}
+
+/// No text is begun that cannot be finished.
+TEST_F(GrammarTest, DeadEnds) {
+  auto automaton =
+      make(Schema,
+           "{\"type\":\"object\",\"properties\":{\"a\":false,\"b\":{\"allOf\":"
+           "[{\"type\":\"string\"},{\"type\":\"null\"}]},\"c\":{}}}");
+  EXPECT_TRUE(takes(*automaton, "{\"c\":1}"));
+  for (const char *text : {"{\"a", "{\"b"})
+    EXPECT_EQ(automaton->next(automaton->start(), text),
+              GrammarAutomaton::dead);
+  EXPECT_EQ(problem(Schema, "{\"properties\":{\"a\":{\"$ref\":\"#\"}},"
+                            "\"required\":[\"a\"]}"),
+            "no text has the form that was asked for");
 }
 
 TEST_F(GrammarTest, Objects) {
@@ -397,7 +488,55 @@ TEST_F(GrammarTest, SchemasWithoutMeasure) {
   }
   EXPECT_EQ(problem(Schema, "{\"$ref\":\"#/$defs/a0\",\"$defs\":{" + levels +
                                 ",\"last\":{\"type\":\"null\"}}}"),
-            "schema /$defs/a33/allOf: the schema is too large");
+            "schema /$defs/a33: the schema is too large");
+}
+
+/// What reading any form may cost is limited: a short text can ask for much,
+/// and a long one may take no longer than its length lets expect.
+TEST_F(GrammarTest, FormsWithoutMeasure) {
+  auto repeat = [](const std::string &text, int count) {
+    std::string all;
+    for (int i = 0; i < count; ++i)
+      all += text;
+    return all;
+  };
+  auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(problem(Pattern, repeat("a{100000,}", 2000)),
+            "the regular expression is wrong: the pattern is too large, at "
+            "byte 50");
+  std::string names = "root ::= ", chain;
+  for (int i = 0; i < 40000; ++i)
+    names += "r" + std::to_string(i) + " ";
+  EXPECT_EQ(problem(Rules, names),
+            "the grammar is wrong: line 1: there is no rule 'r0'");
+  for (int i = 0; i < 30000; ++i)
+    chain += (i ? "r" + std::to_string(i) : "root") + " ::= r" +
+             std::to_string(i + 1) + "\n";
+  check(Rules, chain + "r30000 ::= \"a\"?", {"", "a"}, {"b"});
+  EXPECT_EQ(problem(Rules, "root ::= " + repeat("|", 600000)),
+            "the grammar is wrong: line 1: the grammar is too large");
+  EXPECT_EQ(
+      problem(Schema, "{\"const\":\"" + repeat("abcdefgh", 70000) + "\"}"),
+      "schema: the schema is too large");
+  EXPECT_EQ(problem(Pattern, repeat("a", 1100000)),
+            "the form that was asked for has 1100000 bytes; at most 1 MiB is "
+            "read");
+  // Each has some seconds' work if it is quadratic.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
+/// An end token with bytes of its own still says what is wrong.
+TEST_F(GrammarTest, EndsThatAreTexts) {
+  std::vector<float> logits(static_cast<size_t>(tokenizer->size()));
+  std::vector<int64_t> zeros;
+  for (int64_t id = 0; id < tokenizer->size(); ++id)
+    if (tokenizer->bytesOf(id) == "0")
+      zeros.push_back(id);
+  Constraint none(make(Pattern, "0"), zeros);
+  Error error;
+  EXPECT_FALSE(none.mask(logits.data(), tokenizer->size(), error));
+  EXPECT_EQ(error.message, "no token of the vocabulary goes on with a text of "
+                           "the form that was asked for");
 }
 
 /// A token is allowed exactly if its bytes go on with a text of the form.

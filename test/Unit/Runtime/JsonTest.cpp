@@ -36,6 +36,19 @@ TEST(Json, ReadsEveryKindOfValue) {
   EXPECT_DOUBLE_EQ(value.items[1].real, 10000.0);
   EXPECT_DOUBLE_EQ(value.items[2].real, 250.0);
   EXPECT_DOUBLE_EQ(value.items[3].real, -0.125);
+  // Digits without end, before and behind the point.
+  const std::string zeros(5000, '0');
+  for (const auto &[text, number] : std::vector<std::pair<std::string, double>>{
+           {"0.5" + zeros, 0.5},
+           {"25" + zeros + "e-5001", 2.5},
+           {"0." + zeros + "25e5000", 0.25},
+           {"1." + std::string(5000, '3'), 4.0 / 3},
+           {std::string(5000, '1') + "e-4999", 1.0 / 0.9}}) {
+    JsonValue real;
+    std::string why;
+    ASSERT_TRUE(parseJson(text, real, why)) << why;
+    EXPECT_DOUBLE_EQ(real.real, number) << text.substr(0, 10);
+  }
 }
 
 TEST(Json, DecodesEscapes) {

@@ -348,16 +348,23 @@ TEST(Teams, ThreadsSleepInLongWaits) {
   auto team = makeTeam(2);
   struct Shared {
     double waited = 0, used = 0;
+    std::atomic<bool> isThere = false;
   } shared;
   Error error;
   ASSERT_TRUE(team->run(
       [](void *context) {
         auto &shared = *static_cast<Shared *>(context);
         for (int round = 0; round < 10; ++round) {
-          if (attune_rt_thread() == 1)
+          // Not before the other one waits, however late it comes.
+          if (attune_rt_thread() == 1) {
+            while (!shared.isThere.exchange(false))
+              std::this_thread::yield();
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          }
           auto start = std::chrono::steady_clock::now();
           double before = threadTime();
+          if (attune_rt_thread() == 0)
+            shared.isThere = true;
           attune_rt_barrier();
           if (attune_rt_thread() == 0) {
             shared.used += threadTime() - before;
