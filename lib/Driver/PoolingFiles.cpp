@@ -80,6 +80,15 @@ bool driver::readPooling(const std::string &folder, ProductInfo &info,
       leaveOut("do_lower_case");
     break;
   }
+  // A text that sentence-transformers puts in front of all others.
+  auto prompts =
+      readJson(folder + "/config_sentence_transformers.json", diags, good);
+  if (!good)
+    return false;
+  if (const llvm::json::Object *object =
+          prompts ? prompts->getAsObject() : nullptr)
+    if (object->getString("default_prompt_name"))
+      leaveOut("default_prompt_name");
   auto config = readJson(folder + "/" + place + "/config.json", diags, good);
   if (const llvm::json::Object *object =
           config ? config->getAsObject() : nullptr) {

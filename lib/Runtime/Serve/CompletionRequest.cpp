@@ -380,10 +380,15 @@ bool CompletionRequest::readOutput(RequestFields &fields,
   }
   options.logprobs = likeliest;
   if (!fields.take("n", 1, mostChoices, choices) ||
-      !fields.take("best_of", choices, choices, bestOf) ||
+      !fields.take("best_of", 1, INT64_MAX, bestOf) ||
       !fields.take("stream", streams) || !fields.take("echo", echo) ||
       !fields.take("stop", mostStops, options.stops))
     return false;
+  if (fields.has("best_of") && bestOf != choices)
+    return error.set("'best_of': expected as many as 'n', " +
+                         std::to_string(choices) +
+                         ", since all texts are given",
+                     "best_of");
   if (echo && likeliest >= 0)
     return error.set("'echo' with 'logprobs': the log-probabilities of a "
                      "prompt are not computed; leave one of them out (the "

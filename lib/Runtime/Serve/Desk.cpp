@@ -160,6 +160,8 @@ static bool readInputs(RequestFields &fields, const ServedModel &model,
     Encoding encoding;
     size_t whole;
     Error problem;
+    if (!item->isString() && !item->isArray())
+      return fields.expected("input", "texts, or token ids", *item);
     if (!item->isString()) {
       if (!fields.takeIds("input", *item, INT64_MAX, ids))
         return false;
@@ -185,17 +187,16 @@ void Desk::embed(const ExchangePtr &exchange, const JsonValue &body) {
   RequestFields fields(body, error);
   EmbeddingTask::Settings settings;
   std::string format = "float", name;
-  int64_t width = 0;
   std::vector<std::vector<int64_t>> inputs;
   bool good = true;
   if (!embedder)
     good = error.set(noEmbedding);
   else if (!body.isObject())
     good = error.set("the body is no JSON object");
-  width = embedder ? embedder->width() : 0;
+  int64_t width = embedder ? embedder->width() : 0, asked = width;
   good = good && fields.take("model", name) &&
          fields.take("encoding_format", format) &&
-         fields.take("dimensions", width, width, width) &&
+         fields.take("dimensions", 1, INT64_MAX, asked) &&
          readInputs(fields, model, *embedder, inputs, error);
   Error problem;
   // As of texts: no name is that of `serve --adapter`.
@@ -206,6 +207,10 @@ void Desk::embed(const ExchangePtr &exchange, const JsonValue &body) {
            model.info->findAdapter(name, settings.adapter, problem) ||
            error.setNoModel(problem.message);
   }
+  if (good && asked != width)
+    good = error.set("'dimensions': expected " + std::to_string(width) +
+                         ", the width of the model's vectors",
+                     "dimensions");
   if (good && format != "float" && format != "base64")
     good = error.set("'encoding_format': expected float or base64, found '" +
                          format + "'",

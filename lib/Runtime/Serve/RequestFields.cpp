@@ -27,6 +27,10 @@ bool RequestFields::expected(std::string_view name, const std::string &what,
   std::string value = found.isInt()      ? std::to_string(found.integer)
                       : found.isNumber() ? formatNumber(found.real)
                                          : found.kindName();
+  // 8.0 is no whole number here.
+  if (found.isNumber() && !found.isInt() &&
+      value.find_first_not_of("-0123456789") == std::string::npos)
+    value += ".0";
   return error.set("'" + std::string(name) + "': expected " + what +
                        ", found " + value,
                    name);
@@ -48,7 +52,8 @@ bool RequestFields::take(std::string_view name, int64_t least, int64_t most,
       (!found->isInt() || found->integer < least || found->integer > most))
     return expected(name,
                     "a whole number " +
-                        (most == INT64_MAX
+                        (least == INT64_MIN && most == INT64_MAX ? "of 64 bits"
+                         : most == INT64_MAX
                              ? "of " + std::to_string(least) + " or more"
                              : "from " + std::to_string(least) + " to " +
                                    std::to_string(most)),

@@ -125,6 +125,14 @@ def refused_requests():
             reply = server.post(path, body, 400)
             assert reply["error"]["type"] == "invalid_request_error", reply
             assert reply["error"]["param"] == parameter, (body, reply)
+        for more, wanted in [
+            ({"max_tokens": 8.0}, "a whole number of 1 or more, found 8.0"),
+            ({"seed": 1 << 63}, "a whole number of 64 bits, found 922337203"),
+            ({"n": 2, "best_of": 3}, "as many as 'n', 2, since all texts"),
+        ]:
+            error = server.post("/v1/completions", {"prompt": "a", **more},
+                                400)["error"]
+            assert wanted in error["message"], error
         # Names of this machine, and the type, as others may write them.
         for host in "LOCALHOST:80", "localhost.", "127.0.0.2", "[::1]:80":
             assert server.request("GET", "/health", Host=host)[0] == 200, host
@@ -392,6 +400,7 @@ def embeddings():
         assert reply["usage"] == {"prompt_tokens": 3, "total_tokens": 3}
         for body, parameter in [({}, "input"), ({"input": ""}, "input"),
                                 ({"input": [1 << 40]}, "input"),
+                                ({"input": 5}, "input"),
                                 ({"input": "a", "dimensions": 8},
                                  "dimensions"),
                                 ({"input": "a", "encoding_format": "x"},
