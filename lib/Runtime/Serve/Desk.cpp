@@ -9,15 +9,15 @@
 
 #include "../Clock.h"
 #include "Completion.h"
-#include "EmbeddingTask.h"
+#include "TextsTask.h"
 
 #include <cstring>
 
 namespace attune::runtime {
 
 static constexpr std::string_view paths[] = {
-    "/v1/completions", "/v1/chat/completions", "/v1/embeddings", "/tokenize",
-    "/detokenize"};
+    "/v1/completions", "/v1/chat/completions", "/v1/embeddings", "/v1/rerank",
+    "/tokenize",       "/detokenize"};
 
 bool Desk::handles(std::string_view path) {
   for (std::string_view known : paths)
@@ -111,6 +111,8 @@ void Desk::handle(const ExchangePtr &exchange) {
   exchange->request.body = std::string();
   if (path == "/v1/embeddings")
     embed(exchange, body);
+  else if (path == "/v1/rerank")
+    rerank(exchange, body);
   else if (path == "/tokenize")
     tokenize(exchange, body);
   else if (path == "/detokenize")
@@ -140,8 +142,7 @@ void Desk::complete(const ExchangePtr &exchange, const JsonValue &body,
 
 /// Texts or ids as `input` gives them: one or several.
 static bool readInputs(RequestFields &fields, const ServedModel &model,
-                       const Embedder &embedder,
-                       std::vector<std::vector<int64_t>> &inputs,
+                       const Embedder &embedder, std::vector<Encoding> &inputs,
                        RequestError &error) {
   const JsonValue *input = fields.find("input");
   if (!input)
@@ -156,14 +157,13 @@ static bool readInputs(RequestFields &fields, const ServedModel &model,
   if (all.size() > 2048)
     return error.set("'input': expected at most 2048 texts", "input");
   for (const JsonValue *item : all) {
-    std::vector<int64_t> ids;
     Encoding encoding;
     size_t whole;
     Error problem;
     if (!item->isString() && !item->isArray())
       return fields.expected("input", "texts, or token ids", *item);
     if (!item->isString()) {
-      if (!fields.takeIds("input", *item, INT64_MAX, ids))
+      if (!fields.takeIds("input", *item, INT64_MAX, encoding.ids))
         return false;
     } else if (!model.tokenizer) {
       return error.set("the model carries no tokenizer: 'input' must be token "
@@ -173,40 +173,50 @@ static bool readInputs(RequestFields &fields, const ServedModel &model,
                                 problem)) {
       return error.set("'input': " + problem.message, "input");
     }
-    if (item->isString())
-      ids = std::move(encoding.ids);
-    if (ids.empty())
+    if (encoding.ids.empty())
       return error.set("'input': a text has no tokens", "input");
-    inputs.push_back(std::move(ids));
+    inputs.push_back(std::move(encoding));
   }
+  return true;
+}
+
+/// The adapter that `model` names. As of texts: no name is that of
+/// `serve --adapter`.
+bool Desk::chooseModel(RequestFields &fields, TextsTask::Settings &settings,
+                       RequestError &error) {
+  std::string name;
+  Error problem;
+  if (!fields.take("model", name))
+    return false;
+  settings.adapter = model.adapter;
+  if (!name.empty() && !model.info->adapters.empty()) {
+    settings.adapter = 0;
+    if (name != model.info->name &&
+        !model.info->findAdapter(name, settings.adapter, problem))
+      return error.setNoModel(problem.message);
+  }
+  settings.name = settings.adapter
+                      ? model.info->adapters[size_t(settings.adapter) - 1]
+                      : model.info->name;
   return true;
 }
 
 void Desk::embed(const ExchangePtr &exchange, const JsonValue &body) {
   RequestError error;
   RequestFields fields(body, error);
-  EmbeddingTask::Settings settings;
-  std::string format = "float", name;
-  std::vector<std::vector<int64_t>> inputs;
+  TextsTask::Settings settings;
+  std::string format = "float";
+  std::vector<Encoding> inputs;
   bool good = true;
-  if (!embedder)
+  if (!noEmbedding.empty())
     good = error.set(noEmbedding);
   else if (!body.isObject())
     good = error.set("the body is no JSON object");
   int64_t width = embedder ? embedder->width() : 0, asked = width;
-  good = good && fields.take("model", name) &&
-         fields.take("encoding_format", format) &&
+  good = good && fields.take("encoding_format", format) &&
          fields.take("dimensions", 1, INT64_MAX, asked) &&
-         readInputs(fields, model, *embedder, inputs, error);
-  Error problem;
-  // As of texts: no name is that of `serve --adapter`.
-  settings.adapter = model.adapter;
-  if (good && !name.empty() && !model.info->adapters.empty()) {
-    settings.adapter = 0;
-    good = name == model.info->name ||
-           model.info->findAdapter(name, settings.adapter, problem) ||
-           error.setNoModel(problem.message);
-  }
+         readInputs(fields, model, *embedder, inputs, error) &&
+         chooseModel(fields, settings, error);
   if (good && asked != width)
     good = error.set("'dimensions': expected " + std::to_string(width) +
                          ", the width of the model's vectors",
@@ -222,12 +232,78 @@ void Desk::embed(const ExchangePtr &exchange, const JsonValue &body) {
   settings.pooling = model.info->pooling == Pooling::Auto ? Pooling::Mean
                                                           : model.info->pooling;
   settings.normalizes = model.info->normalizes;
-  settings.isBase64 = format == "base64";
-  settings.name = settings.adapter
-                      ? model.info->adapters[size_t(settings.adapter) - 1]
-                      : model.info->name;
-  scheduler.submit(std::shared_ptr<ModelTask>(new EmbeddingTask(
-      exchange, outbox, *embedder, std::move(settings), std::move(inputs))));
+  settings.input = "input";
+  scheduler.submit(std::shared_ptr<ModelTask>(
+      new EmbeddingTask(exchange, outbox, *embedder, std::move(settings),
+                        std::move(inputs), format == "base64")));
+}
+
+/// Texts, or objects with a `text`.
+static bool readDocuments(RequestFields &fields,
+                          std::vector<std::string> &documents,
+                          RequestError &error) {
+  const JsonValue *list = fields.find("documents");
+  if (!list)
+    return error.set("'documents' is missing: the texts to rank", "documents",
+                     "missing_required_parameter");
+  if (!list->isArray())
+    return fields.expected("documents", "an array of texts", *list);
+  constexpr size_t most = 2048;
+  if (list->items.empty() || list->items.size() > most)
+    return error.set("'documents': expected 1 to " + std::to_string(most) +
+                         " texts, found " + std::to_string(list->items.size()),
+                     "documents");
+  for (const JsonValue &item : list->items) {
+    const JsonValue *text = item.isObject() ? item.find("text") : &item;
+    if (!text || !text->isString())
+      return fields.expected("documents", "texts, or objects with a 'text'",
+                             item);
+    documents.push_back(text->string);
+  }
+  return true;
+}
+
+void Desk::rerank(const ExchangePtr &exchange, const JsonValue &body) {
+  RequestError error;
+  RequestFields fields(body, error);
+  TextsTask::Settings settings;
+  std::string query;
+  std::vector<std::string> documents;
+  std::vector<Encoding> inputs;
+  bool isReturned = false, good = true;
+  int64_t most = INT64_MAX;
+  if (!noScoring.empty())
+    good = error.set(noScoring);
+  else if (!model.tokenizer)
+    good = error.set("the model carries no tokenizer");
+  else if (!body.isObject())
+    good = error.set("the body is no JSON object");
+  else if (!fields.has("query"))
+    good = error.set("'query' is missing: the text that documents answer",
+                     "query", "missing_required_parameter");
+  good = good && fields.take("query", query) &&
+         fields.take("top_n", 1, INT64_MAX, most) &&
+         fields.take("return_documents", isReturned) &&
+         readDocuments(fields, documents, error) &&
+         chooseModel(fields, settings, error);
+  for (size_t i = 0; good && i < documents.size(); ++i) {
+    Error problem;
+    std::string_view second = documents[i];
+    inputs.emplace_back();
+    good = model.tokenizer->encode(query, &second, EncodeOptions(),
+                                   inputs.back(), problem) ||
+           error.set("'documents': " + problem.message, "documents");
+  }
+  if (!good) {
+    refuse(exchange, error);
+    return;
+  }
+  settings.input = "documents";
+  if (!isReturned)
+    documents.clear();
+  scheduler.submit(std::shared_ptr<ModelTask>(new RerankTask(
+      exchange, outbox, *embedder, std::move(settings), std::move(inputs),
+      static_cast<size_t>(most), std::move(documents))));
 }
 
 void Desk::tokenize(const ExchangePtr &exchange, const JsonValue &body) {

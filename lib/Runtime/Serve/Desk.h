@@ -18,6 +18,7 @@
 #include "CompletionRequest.h"
 #include "Exchange.h"
 #include "Scheduler.h"
+#include "TextsTask.h"
 
 #include <memory>
 #include <vector>
@@ -28,11 +29,12 @@ namespace attune::runtime {
 
 class Desk {
 public:
-  /// `embedder` is null if the model does not embed; `noEmbedding` says why.
+  /// `noEmbedding` says why the model gives no vectors, `noScoring` why no
+  /// scores; `embedder` gives what it does, and is null if that is neither.
   Desk(const ServedModel &model, Scheduler &scheduler, Outbox &outbox,
-       Embedder *embedder, std::string noEmbedding)
+       Embedder *embedder, std::string noEmbedding, std::string noScoring)
       : model(model), scheduler(scheduler), outbox(outbox), embedder(embedder),
-        noEmbedding(std::move(noEmbedding)) {}
+        noEmbedding(std::move(noEmbedding)), noScoring(std::move(noScoring)) {}
   /// Waits for the thread; what was not read yet is answered.
   ~Desk();
   bool start(Error &error);
@@ -46,6 +48,9 @@ private:
   void handle(const ExchangePtr &exchange);
   void complete(const ExchangePtr &exchange, const JsonValue &body, bool chat);
   void embed(const ExchangePtr &exchange, const JsonValue &body);
+  void rerank(const ExchangePtr &exchange, const JsonValue &body);
+  bool chooseModel(RequestFields &fields, TextsTask::Settings &settings,
+                   RequestError &error);
   void tokenize(const ExchangePtr &exchange, const JsonValue &body);
   void detokenize(const ExchangePtr &exchange, const JsonValue &body);
   void refuse(const ExchangePtr &exchange, const RequestError &error);
@@ -55,7 +60,7 @@ private:
   Scheduler &scheduler;
   Outbox &outbox;
   Embedder *embedder;
-  std::string noEmbedding;
+  std::string noEmbedding, noScoring;
   pthread_t thread;
   bool isRunning = false;
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -52,7 +52,8 @@ struct Served {
   std::unique_ptr<ConstraintFactory> constraints;
   std::unique_ptr<ChatPrompt> chat;
   std::unique_ptr<Embedder> embedder;
-  std::string noEmbedding;
+  /// Why the model gives no vectors, and no scores that rank texts.
+  std::string noEmbedding, noScoring;
   bool generates = false;
 
   bool open(CompiledModel &compiled, const ServeOptions &options, Error &error);
@@ -91,18 +92,24 @@ bool Served::open(CompiledModel &compiled, const ServeOptions &options,
   std::unique_ptr<Embedder> candidate(new Embedder(compiled));
   Error problem;
   if (!candidate->open(problem))
-    noEmbedding = problem.message;
-  else if (candidate->isScoring())
-    noEmbedding = "it scores texts and gives no vectors of them";
-  else
+    noEmbedding = noScoring = problem.message;
+  else if (!candidate->isScoring())
+    noScoring = "it gives vectors of texts and no scores of them";
+  else if (candidate->width() != 1)
+    noScoring = "it gives several scores of a text, of which none says how "
+                "good an answer it is";
+  if (noEmbedding.empty()) {
+    if (candidate->isScoring())
+      noEmbedding = "it scores texts and gives no vectors of them";
     embedder = std::move(candidate);
+  }
   const EntryInfo *decode = compiled.entry("decode");
   generates = decode && !compiled.encodes();
-  if (!generates && !embedder)
-    return error.badInput("model '" + info.name +
-                          "' has nothing to serve: it is no causal language "
-                          "model, and " +
-                          noEmbedding);
+  if (!generates && !noEmbedding.empty() && !noScoring.empty())
+    return error.badInput(
+        "model '" + info.name +
+        "' has nothing to serve: it is no causal language model, and " +
+        noEmbedding + (noScoring == noEmbedding ? "" : ", and " + noScoring));
   if (!generates)
     return true;
   int64_t most = decode->countablePositions(info.context);
@@ -149,7 +156,7 @@ bool executeServe(CompiledModel &compiled, const ServeOptions &given, FILE *out,
   if (served.generates)
     served.model.capacity = scheduler->capacity();
   Desk desk(served.model, *scheduler, outbox, served.embedder.get(),
-            served.noEmbedding);
+            served.noEmbedding, served.noScoring);
   Server server(options, served.model, *scheduler, desk, outbox, messages);
   if (!server.listen(error) || !desk.start(error))
     return false;
