@@ -212,10 +212,10 @@ void Desk::embed(const ExchangePtr &exchange, const JsonValue &body) {
     good = error.set(noEmbedding);
   else if (!body.isObject())
     good = error.set("the body is no JSON object");
-  int64_t width = embedder ? embedder->width() : 0, asked = width;
+  int64_t width = embedder.width(), asked = width;
   good = good && fields.take("encoding_format", format) &&
          fields.take("dimensions", 1, INT64_MAX, asked) &&
-         readInputs(fields, model, *embedder, inputs, error) &&
+         readInputs(fields, model, embedder, inputs, error) &&
          chooseModel(fields, settings, error);
   if (good && asked != width)
     good = error.set("'dimensions': expected " + std::to_string(width) +
@@ -234,7 +234,7 @@ void Desk::embed(const ExchangePtr &exchange, const JsonValue &body) {
   settings.normalizes = model.info->normalizes;
   settings.input = "input";
   scheduler.submit(std::shared_ptr<ModelTask>(
-      new EmbeddingTask(exchange, outbox, *embedder, std::move(settings),
+      new EmbeddingTask(exchange, outbox, embedder, std::move(settings),
                         std::move(inputs), format == "base64")));
 }
 
@@ -302,7 +302,7 @@ void Desk::rerank(const ExchangePtr &exchange, const JsonValue &body) {
   if (!isReturned)
     documents.clear();
   scheduler.submit(std::shared_ptr<ModelTask>(new RerankTask(
-      exchange, outbox, *embedder, std::move(settings), std::move(inputs),
+      exchange, outbox, scorer, std::move(settings), std::move(inputs),
       static_cast<size_t>(most), std::move(documents))));
 }
 

@@ -29,12 +29,14 @@ namespace attune::runtime {
 
 class Desk {
 public:
-  /// `noEmbedding` says why the model gives no vectors, `noScoring` why no
-  /// scores; `embedder` gives what it does, and is null if that is neither.
+  /// `noEmbedding` says why `embedder` gives no vectors, and `noScoring` why
+  /// `scorer` gives no scores; they are empty where it does.
   Desk(const ServedModel &model, Scheduler &scheduler, Outbox &outbox,
-       Embedder *embedder, std::string noEmbedding, std::string noScoring)
+       Embedder &embedder, Embedder &scorer, std::string noEmbedding,
+       std::string noScoring)
       : model(model), scheduler(scheduler), outbox(outbox), embedder(embedder),
-        noEmbedding(std::move(noEmbedding)), noScoring(std::move(noScoring)) {}
+        scorer(scorer), noEmbedding(std::move(noEmbedding)),
+        noScoring(std::move(noScoring)) {}
   /// Waits for the thread; what was not read yet is answered.
   ~Desk();
   bool start(Error &error);
@@ -59,7 +61,7 @@ private:
   const ServedModel &model;
   Scheduler &scheduler;
   Outbox &outbox;
-  Embedder *embedder;
+  Embedder &embedder, &scorer;
   std::string noEmbedding, noScoring;
   pthread_t thread;
   bool isRunning = false;

@@ -51,7 +51,7 @@ struct Served {
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<ConstraintFactory> constraints;
   std::unique_ptr<ChatPrompt> chat;
-  std::unique_ptr<Embedder> embedder;
+  std::unique_ptr<Embedder> embedder, scorer;
   /// Why the model gives no vectors, and no scores that rank texts.
   std::string noEmbedding, noScoring;
   bool generates = false;
@@ -89,20 +89,21 @@ bool Served::open(CompiledModel &compiled, const ServeOptions &options,
     model.chatEnds = chat->findEnds(*tokenizer);
     model.answers = AnswerFormat(*chat, *tokenizer);
   }
-  std::unique_ptr<Embedder> candidate(new Embedder(compiled));
+  // A model may give both.
+  embedder.reset(new Embedder(compiled));
+  scorer.reset(new Embedder(compiled));
   Error problem;
-  if (!candidate->open(problem))
-    noEmbedding = noScoring = problem.message;
-  else if (!candidate->isScoring())
-    noScoring = "it gives vectors of texts and no scores of them";
-  else if (candidate->width() != 1)
+  if (!embedder->open(problem))
+    noEmbedding = problem.message;
+  else if (embedder->isScoring())
+    noEmbedding = "it scores texts and gives no vectors of them";
+  if (!scorer->open(problem, /*wantsScores=*/true))
+    noScoring = problem.message;
+  else if (!scorer->isScoring())
+    noScoring = "it gives no scores of texts";
+  else if (scorer->width() != 1)
     noScoring = "it gives several scores of a text, of which none says how "
                 "good an answer it is";
-  if (noEmbedding.empty()) {
-    if (candidate->isScoring())
-      noEmbedding = "it scores texts and gives no vectors of them";
-    embedder = std::move(candidate);
-  }
   const EntryInfo *decode = compiled.entry("decode");
   generates = decode && !compiled.encodes();
   if (!generates && !noEmbedding.empty() && !noScoring.empty())
@@ -155,7 +156,7 @@ bool executeServe(CompiledModel &compiled, const ServeOptions &given, FILE *out,
   std::string memory = scheduler->describeMemory();
   if (served.generates)
     served.model.capacity = scheduler->capacity();
-  Desk desk(served.model, *scheduler, outbox, served.embedder.get(),
+  Desk desk(served.model, *scheduler, outbox, *served.embedder, *served.scorer,
             served.noEmbedding, served.noScoring);
   Server server(options, served.model, *scheduler, desk, outbox, messages);
   if (!server.listen(error) || !desk.start(error))

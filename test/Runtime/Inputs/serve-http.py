@@ -127,7 +127,7 @@ def refused_requests():
             assert reply["error"]["param"] == parameter, (body, reply)
         for more, wanted in [
             ({"max_tokens": 8.0}, "a whole number of 1 or more, found 8.0"),
-            ({"seed": 1 << 63}, "a whole number of 64 bits, found 922337203"),
+            ({"seed": 1 << 63}, "a whole number of 64 bits, found 9.223372037e+18"),
             ({"n": 2, "best_of": 3}, "as many as 'n', 2, since all texts"),
         ]:
             error = server.post("/v1/completions", {"prompt": "a", **more},
