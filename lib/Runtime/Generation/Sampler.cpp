@@ -125,7 +125,8 @@ double Sampler::uniform() {
 static bool refuse(bool isNaN, int64_t id, Error &error) {
   return error.badInput(std::string("the logits hold ") +
                         (isNaN ? "NaN" : "infinity") + " at token " +
-                        std::to_string(id) + ": the weights may be damaged ('attune compile "
+                        std::to_string(id) +
+                        ": the weights may be damaged ('attune compile "
                         "--check-weights' names the tensors)");
 }
 static bool refuseAll(Error &error) {
