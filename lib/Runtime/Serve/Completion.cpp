@@ -325,13 +325,15 @@ static const char *nameReason(const std::string &reason, bool calls) {
 
 std::string Completion::formatUsage() const {
   int64_t read = exchange->promptTokens, written = exchange->newTokens;
-  return "{\"prompt_tokens\":" + std::to_string(read) +
-         ",\"completion_tokens\":" + std::to_string(written) +
-         ",\"total_tokens\":" + std::to_string(read + written) +
-         ",\"prompt_tokens_details\":{\"cached_tokens\":" +
-         std::to_string(exchange->cachedTokens) +
-         "},\"completion_tokens_details\":{\"reasoning_tokens\":" +
-         std::to_string(exchange->reasoningTokens) + "}}";
+  std::string out = "{\"prompt_tokens\":" + std::to_string(read) +
+                    ",\"completion_tokens\":" + std::to_string(written) +
+                    ",\"total_tokens\":" + std::to_string(read + written) +
+                    ",\"prompt_tokens_details\":{\"cached_tokens\":" +
+                    std::to_string(exchange->cachedTokens) + "}";
+  if (request.isChat)
+    out += ",\"completion_tokens_details\":{\"reasoning_tokens\":" +
+           std::to_string(exchange->reasoningTokens) + "}";
+  return out + "}";
 }
 
 void Completion::sendEvent(const std::string &data) {
