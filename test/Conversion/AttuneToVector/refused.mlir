@@ -20,17 +20,8 @@ func.func @norm(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
 
 // No op stays without a word. What patterns say of it follows.
 func.func @loss(%x: tensor<?x?xf32>, %t: tensor<?xi64>) -> tensor<f32> {
-  // expected-error@+2 {{'attune.cross_entropy' op does not become vector code: no pattern takes it}}
+  // expected-warning@+2 {{'attune.cross_entropy' op does not become vector code: no pattern takes it}}
   // expected-note@+1 {{logits of rank 2 or 3 and of static width only}}
   %l = attune.cross_entropy %x, %t ignore -100 : tensor<?x?xf32>, tensor<?xi64> -> tensor<f32>
   return %l : tensor<f32>
-}
-
-// -----
-
-// Another pass comes before.
-func.func @ffn(%x: tensor<?x64xf32>, %up: tensor<128x64xf32>, %down: tensor<64x128xf32>) -> tensor<?x64xf32> {
-  // expected-error@+1 {{'attune.ffn' op does not become vector code: no pattern takes it}}
-  %y = attune.ffn %x, %up, %down activation <gelu> : tensor<?x64xf32>, tensor<128x64xf32>, tensor<64x128xf32> -> tensor<?x64xf32>
-  return %y : tensor<?x64xf32>
 }
