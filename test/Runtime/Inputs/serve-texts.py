@@ -319,6 +319,8 @@ def tokens():
         "content": PROMPTS[0]}
     status, _, model = server.request("GET", "/v1/models/storyteller")
     assert status == 200 and model["id"] == "storyteller", model
+    # Clients write signs of a name as bytes.
+    assert server.request("GET", "/v1/models/story%74eller")[2] == model
     assert server.request("GET", "/v1/models")[2]["data"] == [model]
 
 
