@@ -506,6 +506,24 @@ def tools():
         assert reply["message"]["content"] == "x=[1, 2] 3", reply
 
 
+def messages_of_templates():
+    # This one looks into contents, and puts arguments behind a text.
+    with serving.Server(parrot, "--chat-template=texts.jinja") as server:
+        call = {"id": "a", "type": "function", "function": {
+            "name": "add", "arguments": '{"x": 1}'}}
+        for message in {"content": None}, {}:
+            reply = server.post("/v1/chat/completions", {"messages": [
+                {"role": "assistant", "tool_calls": [call], **message}]})
+            text = reply["choices"][0]["message"]["content"]
+            assert text == 'add {"x": 1}', text
+    # This one reads a content part by part.
+    with serving.Server(parrot, "--chat-template=parts.jinja") as server:
+        parts = [{"type": "text", "text": text} for text in ("A ", "B")]
+        reply = server.post("/v1/chat/completions", {
+            "messages": [{"role": "user", "content": parts}]})
+        assert reply["choices"][0]["message"]["content"] == "AB", reply
+
+
 def forms():
     """The parrot says what it is told as far as the form allows it."""
     with serving.Server(parrot, "--chat-template=tools.jinja") as server:
@@ -634,4 +652,5 @@ def reasoning():
 serving.run([malformed_requests, refused_requests, keys_and_origins,
              connections, addresses, descriptors, slow_clients, long_replies,
              streamed_logprobs, full_server, hang_up, time_limit, stopping,
-             json_log, embeddings, tools, forms, reasoning])
+             json_log, embeddings, tools, messages_of_templates, forms,
+             reasoning])
