@@ -7,7 +7,7 @@
 
 #include "attune/Import/ImportSpec.h"
 
-#include "EntryImporter.h"
+#include "Entries/EntryImporter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

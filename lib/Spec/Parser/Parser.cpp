@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Defaults.h"
-#include "AudioParser.h"
+#include "Audio.h"
 #include "LayerParser.h"
 #include "attune/Spec/Taps.h"
 
