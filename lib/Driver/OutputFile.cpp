@@ -36,6 +36,13 @@ void OutputFiles::fail(const std::string &path, const std::string &problem) {
   diags.error({file, 0, 0}, problem);
 }
 
+/// The same text for `a`, `./a` and the whole path of `a`.
+static std::string plain(SmallString<128> path) {
+  sys::fs::make_absolute(path);
+  sys::path::remove_dots(path);
+  return path.str().str();
+}
+
 std::string *OutputFiles::reserve(const std::string &asked, bool executable) {
   runtime::OutputPlace place;
   std::string reason;
@@ -51,6 +58,13 @@ std::string *OutputFiles::reserve(const std::string &asked, bool executable) {
     fail(asked, "cannot be written: nothing is open under this name");
     return nullptr;
   }
+  for (const auto &other : files)
+    if (!other->inPlace && !place.isStream &&
+        plain(StringRef(other->path)) == plain(StringRef(place.path))) {
+      fail(asked, "is named for two results of this command; give each a file "
+                  "of its own");
+      return nullptr;
+    }
   auto file = std::make_unique<File>();
   file->path = place.path;
   file->executable = executable;
@@ -191,7 +205,11 @@ bool driver::keepsInputs(const Options &options, DiagnosticEngine &diags) {
                                 "by its result; name another file");
       return false;
     }
-  return true;
+  // Here, too, so that nothing is compiled for it.
+  OutputFiles files(diags);
+  return options.output.empty() || options.remarks.empty() ||
+         options.output == "-" || options.remarks == "-" ||
+         (files.reserve(options.output) && files.reserve(options.remarks));
 }
 
 bool driver::makeFolder(const std::string &path, DiagnosticEngine &diags) {
