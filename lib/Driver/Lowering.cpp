@@ -705,6 +705,11 @@ std::string Lowering::makeKey() {
   key.add(info->pooling);
   key.add(info->normalizes ? "normalizes" : "");
   key.add(info->mostTokens ? llvm::itostr(*info->mostTokens) : "");
+  for (const auto &[name, prompt] : info->prompts) {
+    key.add(name);
+    key.add(prompt);
+  }
+  key.add(info->defaultPrompt);
   key.add(info->tokenizerJson);
   key.add(info->chatJson);
   key.add(info->imagesJson);

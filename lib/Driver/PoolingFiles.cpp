@@ -32,6 +32,41 @@ readJson(const std::string &path, DiagnosticEngine &diags, bool &good) {
   return std::move(*value);
 }
 
+/// The texts that sentence-transformers puts in front of others.
+static bool readPrompts(const std::string &folder, ProductInfo &info,
+                        DiagnosticEngine &diags) {
+  bool good = true;
+  std::string path = folder + "/config_sentence_transformers.json";
+  auto settings = readJson(path, diags, good);
+  const llvm::json::Object *object =
+      settings ? settings->getAsObject() : nullptr;
+  if (!object)
+    return good;
+  auto refuse = [&](const std::string &problem) {
+    auto file = std::make_shared<SourceFile>();
+    file->path = path;
+    diags.error({file, 0, 0}, problem);
+    return false;
+  };
+  if (const llvm::json::Object *prompts = object->getObject("prompts"))
+    for (const auto &[name, prompt] : *prompts) {
+      auto text = prompt.getAsString();
+      if (!text)
+        return refuse("prompt '" + name.str().str() + "': expected a text");
+      info.prompts.emplace_back(name.str().str(), text->str());
+    }
+  llvm::sort(info.prompts); // json::Object has no order
+  if (auto name = object->getString("default_prompt_name")) {
+    info.defaultPrompt = name->str();
+    if (llvm::none_of(info.prompts, [&](const auto &prompt) {
+          return prompt.first == info.defaultPrompt;
+        }))
+      return refuse("default_prompt_name: there is no prompt '" +
+                    info.defaultPrompt + "'");
+  }
+  return true;
+}
+
 bool driver::readPooling(const std::string &folder, ProductInfo &info,
                          DiagnosticEngine &diags) {
   bool good = true, pools = false;
@@ -80,15 +115,8 @@ bool driver::readPooling(const std::string &folder, ProductInfo &info,
       leaveOut("do_lower_case");
     break;
   }
-  // A text that sentence-transformers puts in front of all others.
-  auto prompts =
-      readJson(folder + "/config_sentence_transformers.json", diags, good);
-  if (!good)
+  if (!readPrompts(folder, info, diags))
     return false;
-  if (const llvm::json::Object *object =
-          prompts ? prompts->getAsObject() : nullptr)
-    if (object->getString("default_prompt_name"))
-      leaveOut("default_prompt_name");
   auto config = readJson(folder + "/" + place + "/config.json", diags, good);
   if (const llvm::json::Object *object =
           config ? config->getAsObject() : nullptr) {
@@ -96,13 +124,16 @@ bool driver::readPooling(const std::string &folder, ProductInfo &info,
         {"pooling_mode_mean_tokens", "mean"},
         {"pooling_mode_cls_token", "cls"},
         {"pooling_mode_lasttoken", "last"},
-        {"pooling_mode_max_tokens", nullptr},
-        {"pooling_mode_mean_sqrt_len_tokens", nullptr},
-        {"pooling_mode_weightedmean_tokens", nullptr}};
+        {"pooling_mode_max_tokens", "max"},
+        {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt"},
+        {"pooling_mode_weightedmean_tokens", "weighted"}};
+    if (!info.prompts.empty() &&
+        !object->getBoolean("include_prompt").value_or(true))
+      leaveOut("include_prompt");
     for (auto [key, name] : modes) {
       if (pools || !object->getBoolean(key).value_or(false))
         continue;
-      if (name && info.pooling.empty())
+      if (info.pooling.empty())
         info.pooling = name;
       else
         leaveOut(key);

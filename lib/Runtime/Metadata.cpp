@@ -50,11 +50,21 @@ int64_t EntryInfo::countablePositions(int64_t limit) const {
 }
 
 bool parsePooling(std::string_view name, Pooling &pooling) {
-  pooling = name == "mean"   ? Pooling::Mean
-            : name == "cls"  ? Pooling::Cls
-            : name == "last" ? Pooling::Last
-                             : Pooling::Auto;
+  pooling = name == "mean"        ? Pooling::Mean
+            : name == "cls"       ? Pooling::Cls
+            : name == "last"      ? Pooling::Last
+            : name == "max"       ? Pooling::Max
+            : name == "mean_sqrt" ? Pooling::MeanSqrt
+            : name == "weighted"  ? Pooling::Weighted
+                                  : Pooling::Auto;
   return pooling != Pooling::Auto;
+}
+
+const std::string *ModelInfo::findPrompt(std::string_view name) const {
+  for (const auto &[other, prompt] : prompts)
+    if (other == name)
+      return &prompt;
+  return nullptr;
 }
 
 bool ModelInfo::findAdapter(std::string_view adapter, int64_t &number,
@@ -276,7 +286,10 @@ private:
       info.normalizes = normalize->boolean;
     if (const JsonValue *most = embedding.find("max_tokens"))
       info.mostTokens = most->integer;
-    return true;
+    if (const JsonValue *prompts = embedding.find("prompts"))
+      for (size_t i = 0; i < prompts->keys.size(); ++i)
+        info.prompts.emplace_back(prompts->keys[i], prompts->items[i].string);
+    return text(embedding, "default_prompt", info.defaultPrompt);
   }
 
   bool readLetters(const JsonValue &value) {

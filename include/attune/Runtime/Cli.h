@@ -167,6 +167,9 @@ struct EmbedOptions {
   std::string adapter; ///< of the model's; empty: none
   Pooling pooling = Pooling::Auto;
   int normalize = -1; ///< -1: as the model says
+  /// One of the model's prompts, empty for none; nothing: as the model says.
+  std::optional<std::string> promptName;
+  int64_t dimensions = 0; ///< numbers of a vector; 0: all
 
   static const OptionSpecs &specs();
   bool set(const ParsedOption &option, bool &mine, Error &error);

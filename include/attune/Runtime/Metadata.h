@@ -137,9 +137,11 @@ struct EntryInfo {
   int64_t countablePositions(int64_t limit) const;
 };
 
-/// The way in which the vectors of a text's tokens become one.
-enum class Pooling : uint8_t { Auto, Mean, Cls, Last };
-/// "mean", "cls" or "last".
+/// The way in which the vectors of a text's tokens become one: their mean, the
+/// first, the last, the largest number of each column, their sum divided by the
+/// square root of their count, or a mean in which token i counts i times.
+enum class Pooling : uint8_t { Auto, Mean, Cls, Last, Max, MeanSqrt, Weighted };
+/// "mean", "cls", "last", "max", "mean_sqrt" or "weighted".
 bool parsePooling(std::string_view name, Pooling &pooling);
 
 /// The code for one of several CPUs.
@@ -229,6 +231,12 @@ struct ModelInfo {
   bool normalizes = false;         ///< what `embed` gives
   /// Tokens at which `embed` cuts a text; 0: the context; nothing: it does not.
   std::optional<int64_t> mostTokens;
+  /// Texts that `embed` puts before others, by name, and the name of the one
+  /// for texts that name none; empty: nothing.
+  std::vector<std::pair<std::string, std::string>> prompts;
+  std::string defaultPrompt;
+  /// The prompt of this name; null if there is none.
+  const std::string *findPrompt(std::string_view name) const;
   std::string tokenizerJson; ///< empty: none
   std::string chatTemplate;  ///< empty: none
   JsonValue namedTemplates;  ///< others, by name: "tool_use", "rag"

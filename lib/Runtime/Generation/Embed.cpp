@@ -26,9 +26,17 @@ const OptionSpecs &EmbedOptions::specs() {
       {"text-file", "FILE",
        "file with several texts, a line each: text, a JSON string, or "
        "{\"prompt\": TEXT}"},
-      {"pooling", "mean|cls|last",
-       "the mean of all tokens' vectors, the first one or the last one "
-       "(default: as the model's 1_Pooling/config.json says, else mean)"},
+      {"pooling", "KIND",
+       "mean of all tokens' vectors, cls (the first one), last, max, mean_sqrt "
+       "(their sum by the root of their count) or weighted (token i counts i "
+       "times) (default: as the model's 1_Pooling/config.json says, else "
+       "mean)"},
+      {"prompt-name", "NAME",
+       "put this prompt of the model before each text, '' none (default: as "
+       "its config_sentence_transformers.json says)"},
+      {"dimensions", "N",
+       "give the first N numbers of each vector, for models that were trained "
+       "so (Matryoshka)"},
       {"normalize", "",
        "scale each vector to length 1 (default: as the model's modules.json "
        "says, else not)"},
@@ -57,8 +65,13 @@ bool EmbedOptions::set(const ParsedOption &option, bool &mine, Error &error) {
   } else if (option.name == "pooling") {
     if (!parsePooling(option.value, pooling))
       return error.set(ExitBadCommandLine,
-                       "--pooling: expected mean, cls or last, found '" +
+                       "--pooling: expected mean, cls, last, max, mean_sqrt or "
+                       "weighted, found '" +
                            option.value + "'");
+  } else if (option.name == "prompt-name") {
+    promptName = option.value;
+  } else if (option.name == "dimensions") {
+    return parseInteger(option, 1, INT32_MAX, dimensions, error);
   } else {
     mine = false;
   }
@@ -111,6 +124,23 @@ static bool readTexts(const EmbedOptions &options,
   return true;
 }
 
+/// The prompt of this name; no text for no name.
+static bool findPrompt(const ModelInfo &info, const std::string &name,
+                       std::string &prompt, Error &error) {
+  if (name.empty())
+    return true;
+  if (const std::string *found = info.findPrompt(name)) {
+    prompt = *found;
+    return true;
+  }
+  std::string names;
+  for (const auto &[other, text] : info.prompts)
+    names += (names.empty() ? "" : ", ") + other;
+  return error.set(ExitBadCommandLine,
+                   "--prompt-name: model '" + info.name + "' has no prompt '" +
+                       name + "'" + (names.empty() ? "" : "; it has " + names));
+}
+
 bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
                   Error &error) {
   const ModelInfo &info = model.info();
@@ -118,11 +148,15 @@ bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
     return error.badInput("model '" + info.name +
                           "' carries no tokenizer, so that it cannot read "
                           "texts");
-  Pooling pooling = options.pooling != Pooling::Auto ? options.pooling
-                    : info.pooling != Pooling::Auto  ? info.pooling
-                                                     : Pooling::Mean;
-  bool normalize =
-      options.normalize < 0 ? info.normalizes : options.normalize > 0;
+  VectorForm form = VectorForm::of(info);
+  if (options.pooling != Pooling::Auto)
+    form.pooling = options.pooling;
+  if (options.normalize >= 0)
+    form.normalizes = options.normalize > 0;
+  std::string prompt;
+  if (!findPrompt(info, options.promptName.value_or(info.defaultPrompt), prompt,
+                  error))
+    return false;
   std::vector<std::string> texts;
   std::unique_ptr<Tokenizer> tokenizer;
   Embedder embedder(model);
@@ -131,6 +165,16 @@ bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
       !readTexts(options, texts, error) ||
       !embedder.open(error, /*wantsScores=*/!options.pairs.empty()))
     return false;
+  if (options.dimensions > embedder.width())
+    return error.set(ExitBadCommandLine,
+                     "--dimensions: the model's vectors have " +
+                         std::to_string(embedder.width()) + " numbers");
+  if (options.dimensions)
+    form.width = options.dimensions;
+  if (embedder.isScoring() && (options.dimensions || options.promptName))
+    return error.set(ExitBadCommandLine,
+                     "--dimensions and --prompt-name are for vectors; model '" +
+                         info.name + "' gives scores");
   if (embedder.poolsItself() && options.pooling != Pooling::Auto)
     return error.set(ExitBadCommandLine,
                      "--pooling: model '" + info.name +
@@ -144,7 +188,8 @@ bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
   if (!options.outputs.empty()) {
     TensorDecl all;
     all.name = embedder.isScoring() ? "scores" : "embeddings";
-    all.shape = {static_cast<int64_t>(texts.size()), embedder.width()};
+    all.shape = {static_cast<int64_t>(texts.size()),
+                 form.width ? form.width : embedder.width()};
     if (!writer.create(options.outputs, {all}, reason))
       return error.badInput(reason);
     to = reinterpret_cast<float *>(writer.data(0));
@@ -156,16 +201,15 @@ bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
     if (!options.pairs.empty())
       second = options.pairs[i];
     size_t whole = 0; // tokens, of a text that may be cut
-    bool good =
-        options.pairs.empty()
-            ? embedder.encode(*tokenizer, texts[i], encoding, whole, error)
-            : tokenizer->encode(texts[i], &second, EncodeOptions(), encoding,
-                                error);
+    bool good = options.pairs.empty()
+                    ? embedder.encode(*tokenizer, prompt + texts[i], encoding,
+                                      whole, error)
+                    : tokenizer->encode(texts[i], &second, EncodeOptions(),
+                                        encoding, error);
     const std::vector<int64_t> &ids = encoding.ids;
     if (good && ids.empty())
       good = error.badInput("it has no tokens");
-    if (!good || !embedder.embed(ids, &encoding.typeIds, pooling, normalize,
-                                 vector, error)) {
+    if (!good || !embedder.embed(ids, &encoding.typeIds, form, vector, error)) {
       error.message = "text " + std::to_string(i + 1) + ": " + error.message;
       return false;
     }

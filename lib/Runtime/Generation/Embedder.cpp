@@ -103,9 +103,36 @@ bool Embedder::encode(const Tokenizer &tokenizer, std::string_view text,
   return true;
 }
 
+/// One vector of those of `length` tokens; see Pooling.
+static void pool(const float *rows, int64_t length, int64_t width,
+                 Pooling pooling, std::vector<double> &vector) {
+  int64_t first = pooling == Pooling::Last ? length - 1 : 0;
+  int64_t last = pooling == Pooling::Cls ? 0 : length - 1;
+  double weights = 0;
+  vector.assign(static_cast<size_t>(width),
+                pooling == Pooling::Max ? -HUGE_VAL : 0);
+  for (int64_t row = first; row <= last; ++row) {
+    double weight =
+        pooling == Pooling::Weighted ? static_cast<double>(row + 1) : 1;
+    weights += weight;
+    for (int64_t i = 0; i < width; ++i) {
+      double value = rows[row * width + i];
+      if (pooling == Pooling::Max) // a NaN stays one
+        vector[i] = value > vector[i] || std::isnan(value) ? value : vector[i];
+      else
+        vector[i] += weight * value;
+    }
+  }
+  double divisor = pooling == Pooling::Max        ? 1
+                   : pooling == Pooling::MeanSqrt ? std::sqrt(weights)
+                                                  : weights;
+  for (double &value : vector)
+    value /= divisor;
+}
+
 bool Embedder::embed(const std::vector<int64_t> &tokens,
-                     const std::vector<int64_t> *typeIds, Pooling pooling,
-                     bool normalize, std::vector<double> &vector,
+                     const std::vector<int64_t> *typeIds,
+                     const VectorForm &form, std::vector<double> &vector,
                      Error &error) {
   invocation->reset();
   auto length = static_cast<int64_t>(tokens.size());
@@ -140,17 +167,14 @@ bool Embedder::embed(const std::vector<int64_t> &tokens,
     vector.assign(rows, rows + hiddenWidth);
     return true;
   }
-  int64_t first = !pooled && pooling == Pooling::Last ? length - 1 : 0;
-  int64_t last = pooled || pooling == Pooling::Cls ? 0 : length - 1;
-  vector.assign(static_cast<size_t>(hiddenWidth), 0);
+  pool(rows, pooled ? 1 : length, hiddenWidth,
+       pooled ? Pooling::Cls : form.pooling, vector);
+  if (form.width)
+    vector.resize(static_cast<size_t>(form.width));
   double square = 0;
-  for (int64_t i = 0; i < hiddenWidth; ++i) {
-    for (int64_t row = first; row <= last; ++row)
-      vector[i] += rows[row * hiddenWidth + i];
-    vector[i] /= static_cast<double>(last - first + 1);
-    square += vector[i] * vector[i];
-  }
-  if (normalize && square > 0)
+  for (double value : vector)
+    square += value * value;
+  if (form.normalizes && square > 0)
     for (double &value : vector)
       value /= std::sqrt(square);
   return true;

@@ -16,6 +16,21 @@
 
 namespace attune::runtime {
 
+/// What vectors of texts are.
+struct VectorForm {
+  Pooling pooling = Pooling::Mean;
+  bool normalizes = false; ///< to length 1
+  int64_t width = 0;       ///< so many numbers, the first ones; 0: all
+
+  static VectorForm of(const ModelInfo &info) {
+    VectorForm form;
+    if (info.pooling != Pooling::Auto)
+      form.pooling = info.pooling;
+    form.normalizes = info.normalizes;
+    return form;
+  }
+};
+
 /// Runs the forward entry on one text after the other. A model that scores
 /// texts, with an output logits [texts, labels], gives its scores.
 class Embedder {
@@ -36,15 +51,11 @@ public:
   /// `whole`: tokens before that.
   bool encode(const Tokenizer &tokenizer, std::string_view text,
               Encoding &encoding, size_t &whole, Error &error) const;
-  /// The pooled vector, [width], or the scores. `typeIds`, of the same length
-  /// or null, tells the second of two texts from the first.
+  /// The pooled vector, [width of `form`], or the scores. `typeIds`, of the
+  /// same length or null, tells the second of two texts from the first.
   bool embed(const std::vector<int64_t> &ids,
-             const std::vector<int64_t> *typeIds, Pooling pooling,
-             bool normalize, std::vector<double> &vector, Error &error);
-  bool embed(const std::vector<int64_t> &ids, Pooling pooling, bool normalize,
-             std::vector<double> &vector, Error &error) {
-    return embed(ids, nullptr, pooling, normalize, vector, error);
-  }
+             const std::vector<int64_t> *typeIds, const VectorForm &form,
+             std::vector<double> &vector, Error &error);
 
 private:
   CompiledModel &model;

@@ -156,6 +156,15 @@ static bool readInputs(RequestFields &fields, const ServedModel &model,
     all.push_back(input);
   if (all.size() > 2048)
     return error.set("'input': expected at most 2048 texts", "input");
+  std::string name = model.info->defaultPrompt, prompt;
+  if (!fields.take("prompt_name", name))
+    return false;
+  const std::string *found = model.info->findPrompt(name);
+  if (!found && !name.empty())
+    return error.set("'prompt_name': the model has no prompt '" + name + "'",
+                     "prompt_name");
+  if (found)
+    prompt = *found;
   for (const JsonValue *item : all) {
     Encoding encoding;
     size_t whole;
@@ -169,8 +178,8 @@ static bool readInputs(RequestFields &fields, const ServedModel &model,
       return error.set("the model carries no tokenizer: 'input' must be token "
                        "ids",
                        "input");
-    } else if (!embedder.encode(*model.tokenizer, item->string, encoding, whole,
-                                problem)) {
+    } else if (!embedder.encode(*model.tokenizer, prompt + item->string,
+                                encoding, whole, problem)) {
       return error.set("'input': " + problem.message, "input");
     }
     if (encoding.ids.empty())
@@ -214,13 +223,9 @@ void Desk::embed(const ExchangePtr &exchange, const JsonValue &body) {
     good = error.set("the body is no JSON object");
   int64_t width = embedder.width(), asked = width;
   good = good && fields.take("encoding_format", format) &&
-         fields.take("dimensions", 1, INT64_MAX, asked) &&
+         fields.take("dimensions", 1, width, asked) &&
          readInputs(fields, model, embedder, inputs, error) &&
          chooseModel(fields, settings, error);
-  if (good && asked != width)
-    good = error.set("'dimensions': expected " + std::to_string(width) +
-                         ", the width of the model's vectors",
-                     "dimensions");
   if (good && format != "float" && format != "base64")
     good = error.set("'encoding_format': expected float or base64, found '" +
                          format + "'",
@@ -229,9 +234,8 @@ void Desk::embed(const ExchangePtr &exchange, const JsonValue &body) {
     refuse(exchange, error);
     return;
   }
-  settings.pooling = model.info->pooling == Pooling::Auto ? Pooling::Mean
-                                                          : model.info->pooling;
-  settings.normalizes = model.info->normalizes;
+  settings.form = VectorForm::of(*model.info);
+  settings.form.width = asked;
   settings.input = "input";
   scheduler.submit(std::shared_ptr<ModelTask>(
       new EmbeddingTask(exchange, outbox, embedder, std::move(settings),

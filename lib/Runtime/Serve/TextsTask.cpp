@@ -44,7 +44,7 @@ bool TextsTask::runPiece() {
   embedder.setAdapter(settings.adapter);
   if (!embedder.embed(input.ids,
                       input.typeIds.empty() ? nullptr : &input.typeIds,
-                      settings.pooling, settings.normalizes, numbers, error)) {
+                      settings.form, numbers, error)) {
     // Errors that the model finds in an input are the client's to mend.
     bool isTheirs = error.code == ExitBadInput;
     postError(outbox, exchange, isTheirs ? 400 : 500,

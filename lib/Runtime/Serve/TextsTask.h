@@ -26,8 +26,7 @@ public:
   bool runPiece() override;
 
   struct Settings {
-    Pooling pooling = Pooling::Mean;
-    bool normalizes = false;
+    VectorForm form;
     std::string name;       ///< the model's, or the adapter's
     int64_t adapter = 0;    ///< its number; 0: none
     const char *input = ""; ///< the member of the request that has the texts

@@ -261,6 +261,13 @@ static llvm::json::Object describeEmbedding(const ProductInfo &info) {
     embedding["normalize"] = true;
   if (info.mostTokens)
     embedding["max_tokens"] = *info.mostTokens;
+  llvm::json::Object prompts;
+  for (const auto &[name, prompt] : info.prompts)
+    prompts[name] = prompt;
+  if (!prompts.empty())
+    embedding["prompts"] = std::move(prompts);
+  if (!info.defaultPrompt.empty())
+    embedding["default_prompt"] = info.defaultPrompt;
   return embedding;
 }
 

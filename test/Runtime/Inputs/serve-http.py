@@ -398,11 +398,16 @@ def embeddings():
                         struct.unpack("f", struct.pack("f", value))[0]
                         for value in other["embedding"]]
         assert reply["usage"] == {"prompt_tokens": 3, "total_tokens": 3}
+        # A shorter vector is the beginning of the whole one.
+        part = server.post("/v1/embeddings", {"input": [3, 1], "dimensions": 5})
+        assert part["data"][0]["embedding"] == [0, 0, 0.5, 0, 0.5], part
         for body, parameter in [({}, "input"), ({"input": ""}, "input"),
                                 ({"input": [1 << 40]}, "input"),
                                 ({"input": 5}, "input"),
-                                ({"input": "a", "dimensions": 8},
+                                ({"input": "a", "dimensions": 17},
                                  "dimensions"),
+                                ({"input": "a", "prompt_name": "query"},
+                                 "prompt_name"),
                                 ({"input": "a", "encoding_format": "x"},
                                  "encoding_format")]:
             error = server.post("/v1/embeddings", body, 400)["error"]

@@ -29,10 +29,14 @@ struct ProductInfo {
   std::vector<int64_t> suppress, beginSuppress;
   /// Settings of `generate` by their names in generation_config.json.
   std::vector<std::pair<std::string, double>> sampling;
-  std::string pooling;     ///< of `embed`: "mean", "cls", "last" or empty
+  std::string pooling;     ///< of `embed`, see runtime::Pooling; or empty
   bool normalizes = false; ///< what `embed` gives
   /// Tokens at which `embed` cuts a text; 0: the context; nothing: it does not.
   std::optional<int64_t> mostTokens;
+  /// Texts that `embed` puts before others, by name, and the one for texts that
+  /// name none; empty: nothing.
+  std::vector<std::pair<std::string, std::string>> prompts;
+  std::string defaultPrompt;
   std::string tokenizerJson; ///< text of tokenizer.json, may be empty
   std::string chatJson;      ///< {"template", "tokens"}, may be empty
   std::string audioJson;     ///< how it hears, see spec::print; may be empty
