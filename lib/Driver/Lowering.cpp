@@ -667,7 +667,7 @@ bool Lowering::mayReuse(llvm::StringRef product) const {
   auto kind = llvm::find_if(
       options.backend->getProducts(),
       [&](const ProductKind &kind) { return kind.name == product; });
-  return options.backend->reusesObjects() &&
+  return options.backend->reusesObjects(product) &&
          kind != options.backend->getProducts().end() && !kind->text &&
          options.stagesDir.empty() && options.remarks.empty() &&
          options.plugins.empty() && pipeline.insertions.empty() &&
@@ -698,7 +698,9 @@ std::string Lowering::makeKey() {
   key.add(machine.cpu);
   key.add(machine.features);
   key.add(llvm::itostr(machine.vectorBits));
+  key.add(machine.gpu);
   key.add(llvm::join(machine.needs, ","));
+  key.add(options.backend->identifyTools());
   key.add(options.variant);
   // The rest of it the module says itself.
   key.add(info->decodesAlone);

@@ -137,8 +137,12 @@ public:
   /// in common; the last is the default. "obj" is what `run` and the like load,
   /// where the description's triple is this process's.
   virtual llvm::ArrayRef<ProductKind> getProducts() const = 0;
-  /// Whether emit() uses `Emission::object` for products that are no text.
-  virtual bool reusesObjects() const { return false; }
+  /// Whether emit() makes this product, which is no text, of
+  /// `Emission::object` alone if that is there.
+  virtual bool reusesObjects(llvm::StringRef product) const { return false; }
+  /// Which programs take part in making the object, and which versions of them:
+  /// it is not reused where another text is returned.
+  virtual std::string identifyTools() const { return ""; }
   /// Makes the product of that name.
   virtual llvm::Expected<ProductBytes> emit(llvm::StringRef product,
                                             Emission &emission) const = 0;

@@ -693,7 +693,7 @@ static ArrayRef<Flag> ownFlags() {
       {"kernel", "NAME", compile, applyText<&Options::kernel>,
        "Print one kernel alone, of --emit=kernels, loops or vector"},
       {"cache", "DIR", compiling, applyText<&Options::cache>,
-       "Keep code for CPUs in this folder, and take it from there the next "
+       "Keep code in this folder, and take it from there the next "
        "time; by default $ATTUNE_CACHE, if set. off: do neither"},
       {"cache-size", "SIZE", compiling, applyCacheSize,
        "Most memory for that folder, such as 512M; default 1G. What was not "

@@ -18,6 +18,8 @@
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
 
@@ -122,6 +124,17 @@ ArrayRef<ProductKind> PTXBackend::getProducts() const {
     return all;
   }();
   return products;
+}
+
+std::string PTXBackend::identifyTools() const {
+  std::optional<std::string> ptxas = findPtxas();
+  llvm::sys::fs::file_status status;
+  if (!ptxas || llvm::sys::fs::status(*ptxas, status))
+    return "";
+  return llvm::formatv(
+             "{0} {1} {2}", *ptxas, status.getSize(),
+             status.getLastModificationTime().time_since_epoch().count())
+      .str();
 }
 
 /// The kernels' machine code, and in the metadata what they take; empty where

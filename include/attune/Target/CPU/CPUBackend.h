@@ -140,7 +140,9 @@ public:
                        const TargetDescription &target) const override;
   llvm::ArrayRef<ProductKind> getProducts() const override;
   /// Derived backends may make more of a module than its object.
-  bool reusesObjects() const override { return getName() == "cpu"; }
+  bool reusesObjects(llvm::StringRef product) const override {
+    return getName() == "cpu";
+  }
   llvm::Expected<ProductBytes> emit(llvm::StringRef product,
                                     Emission &emission) const override;
 };

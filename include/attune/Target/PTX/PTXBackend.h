@@ -78,6 +78,13 @@ public:
   void addCodePasses(mlir::OpPassManager &pm,
                      const TargetDescription &target) const override;
   llvm::ArrayRef<ProductKind> getProducts() const override;
+  /// Objects hold the kernels, as text and as machine code. Machine code alone
+  /// is not in them.
+  bool reusesObjects(llvm::StringRef product) const override {
+    return getName() == "cuda" && product != "cubin";
+  }
+  /// ptxas by its path, size and time, if there is one.
+  std::string identifyTools() const override;
   llvm::Expected<ProductBytes> emit(llvm::StringRef product,
                                     Emission &emission) const override;
 };
