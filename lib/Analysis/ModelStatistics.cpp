@@ -327,7 +327,7 @@ void Counter::countRecurrent(const Recurrent &recurrent, int64_t width) {
   if (!recurrent.bidirectional)
     current.cacheBytes += here.batch * own * activationSize *
                           static_cast<double>(recurrent.layers) *
-                          (recurrent.cell == CellKind::Lstm ? 2 : 1);
+                          (recurrent.cell == spec::CellKind::Lstm ? 2 : 1);
   alive(tokens() * (static_cast<double>(width) + rows + directions * own));
 }
 
