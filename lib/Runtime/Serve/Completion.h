@@ -38,6 +38,7 @@ public:
 
   const char *whyAbandoned() const override;
   void reuse(int64_t count) override;
+  void score(size_t place, const NewToken &token) override;
   bool push(const NewToken &token) override;
   void finish(const char *reason, const Error &error) override;
 
@@ -45,20 +46,23 @@ private:
   friend class Completion;
   /// A token for `logprobs`.
   struct Entry {
-    TokenLogprob own;
+    TokenLogprob own = {-1, 0};
     std::vector<TokenLogprob> likeliest;
-    size_t offset;         ///< bytes of text before it
-    size_t firstCharacter; ///< characters of text before it
+    size_t offset = 0;         ///< bytes of text before it
+    size_t firstCharacter = 0; ///< characters of text before it
   };
 
+  void noteLogprobs(const NewToken &token);
   /// Takes text that was not stopped.
   void passOn(const std::string &piece);
   /// Writes text, in a stream at once.
   void show(const AnswerText &piece);
   void sendText(const char *member, std::string &piece);
   std::string formatCalls() const;
-  /// Entries from `from` on, in the form of the request's interface.
-  std::string formatLogprobs(size_t from) const;
+  /// Entries from `from` on, in the form of the request's interface, behind
+  /// those of the prompt if it is `echoed`.
+  std::string formatLogprobs(size_t from, bool echoed = false) const;
+  std::string formatChatLogprobs(size_t from) const;
 
   std::shared_ptr<Completion> completion; ///< which forgets it at the end
   unsigned index;
@@ -97,6 +101,9 @@ private:
   void sendChoice(const Choice &choice, const std::string &fields,
                   const char *finishReason);
   void sendEvent(const std::string &data);
+  const CompletionPrompt &promptOf(const Choice &choice) const {
+    return request.prompts[choice.index / request.choices];
+  }
   std::string beginObject(bool isChunk) const;
   std::string formatChoice(const Choice &choice) const;
   std::string formatUsage() const;
@@ -111,6 +118,8 @@ private:
   std::string id;
   int64_t created = 0;
   std::vector<std::shared_ptr<Choice>> choices;
+  /// Of each prompt whose log-probabilities are wanted, those of its tokens.
+  std::vector<std::vector<Choice::Entry>> scores;
   size_t numFinished = 0;
   bool hasBegun = false; ///< events were sent
   bool hasFailed = false;

@@ -17,6 +17,8 @@
 namespace attune::runtime {
 
 static constexpr int64_t mostChoices = 16;
+/// Log-probabilities of a reply's prompts: 64 MiB of them.
+static constexpr int64_t mostScores = int64_t(1) << 22;
 static constexpr size_t mostPrompts = 64, mostStops = 16, mostMessages = 4096;
 
 /// Members of OpenAI's requests that would change the answer, and that are not
@@ -360,9 +362,9 @@ bool CompletionRequest::readOutput(RequestFields &fields,
                                    RequestError &error) {
   int64_t most = -1;
   for (const char *name : {"max_tokens", "max_completion_tokens"})
-    if (!fields.take(name, 1, INT64_MAX, most))
+    if (!fields.take(name, isChat ? 1 : 0, INT64_MAX, most))
       return false;
-  if (most > 0) {
+  if (most >= 0) {
     options.maxNewTokens = most;
     options.given.push_back("max-new-tokens");
   }
@@ -381,7 +383,8 @@ bool CompletionRequest::readOutput(RequestFields &fields,
   options.logprobs = likeliest;
   if (!fields.take("n", 1, mostChoices, choices) ||
       !fields.take("best_of", 1, INT64_MAX, bestOf) ||
-      !fields.take("stream", streams) || !fields.take("echo", echo) ||
+      !fields.take("stream", streams) ||
+      (!isChat && !fields.take("echo", echo)) ||
       !fields.take("stop", mostStops, options.stops))
     return false;
   if (fields.has("best_of") && bestOf != choices)
@@ -389,11 +392,8 @@ bool CompletionRequest::readOutput(RequestFields &fields,
                          std::to_string(choices) +
                          ", since all texts are given",
                      "best_of");
-  if (echo && likeliest >= 0)
-    return error.set("'echo' with 'logprobs': the log-probabilities of a "
-                     "prompt are not computed; leave one of them out (the "
-                     "program's 'perplexity' scores a text)",
-                     "echo");
+  if (scoresPrompt() && !model.noScores.empty())
+    return error.set("'echo' with 'logprobs': " + model.noScores, "echo");
   for (const std::string &stop : options.stops)
     if (stop.empty())
       return error.set("'stop': a text is empty", "stop");
@@ -498,20 +498,42 @@ bool CompletionRequest::read(const JsonValue &body, bool chat,
       ends.insert(ends.end(), model.chatEnds.begin(), model.chatEnds.end());
   }
   options.sampling.ends = ends;
-  const char *parameter = chat ? "messages" : "prompt";
+  return checkLengths(model, error);
+}
+
+bool CompletionRequest::checkLengths(const ServedModel &model,
+                                     RequestError &error) const {
+  const char *parameter = isChat ? "messages" : "prompt";
+  int64_t room = options.maxNewTokens == 0 ? 0 : 1, sum = 0;
   for (const CompletionPrompt &prompt : prompts) {
     auto length = static_cast<int64_t>(prompt.ids.size());
+    sum += length;
     if (length == 0)
       return error.set("the prompt is empty, and the model names no token to "
                        "begin with",
                        parameter);
-    if (length >= model.capacity)
+    if (length > model.capacity - room)
       return error.set("the prompt has " + std::to_string(length) +
                            " tokens, which leaves no room for new ones in a "
                            "context of " +
                            std::to_string(model.capacity),
                        parameter, "context_length_exceeded");
+    if (scoresPrompt() && model.mostScored >= 0 && length > model.mostScored)
+      return error.set("'echo' with 'logprobs': the prompt has " +
+                           std::to_string(length) +
+                           " tokens, but this model computes texts of more "
+                           "than " +
+                           std::to_string(model.mostScored) +
+                           " otherwise, which are not scored",
+                       "echo");
   }
+  if (scoresPrompt() && sum > mostScores / (options.logprobs + 1))
+    return error.set("'echo' with 'logprobs': the prompts have " +
+                         std::to_string(sum) + " tokens, of which at most " +
+                         std::to_string(mostScores / (options.logprobs + 1)) +
+                         " are scored at once with 'logprobs': " +
+                         std::to_string(options.logprobs),
+                     "echo");
   return true;
 }
 

@@ -34,6 +34,10 @@ struct ServedModel {
   int64_t capacity = 0; ///< most tokens of a sequence
   uint64_t mostPixels = uint64_t(1) << 26; ///< of a request's pictures
   int64_t vocabulary = 0;
+  /// Why prompts cannot be scored; and the most tokens of those that can, -1:
+  /// as many as there may be.
+  std::string noScores;
+  int64_t mostScored = -1;
   int64_t created = 0; ///< seconds since 1970, when serving began
 };
 
@@ -58,6 +62,9 @@ struct CompletionRequest {
   std::shared_ptr<const JsonValue> tools;
   bool startsInReasoning = false; ///< the prompt has opened it
 
+  /// Whether the log-probabilities of a prompt's tokens are wanted.
+  bool scoresPrompt() const { return echo && options.logprobs >= 0; }
+
   /// Reads the body of a request to /v1/completions or /v1/chat/completions.
   bool read(const JsonValue &body, bool chat, const ServedModel &model,
             RequestError &error);
@@ -73,6 +80,7 @@ private:
                       const JsonValue *&tools, RequestError &error);
   bool readSampling(RequestFields &fields, const ServedModel &model,
                     RequestError &error);
+  bool checkLengths(const ServedModel &model, RequestError &error) const;
   bool readForm(RequestFields &fields, const ServedModel &model,
                 RequestError &error);
   bool readOutput(RequestFields &fields, const ServedModel &model,
