@@ -36,7 +36,9 @@ Choice::Choice(std::shared_ptr<Completion> owner, unsigned index)
     : completion(std::move(owner)), index(index),
       stop(completion->request.options.stops) {
   const CompletionRequest &request = completion->request;
-  const AnswerFormat &format = completion->model.answers;
+  AnswerFormat format = completion->model.answers;
+  if (request.tellsOfTools)
+    format.otherCalls = AnswerFormat::plainCalls;
   bool hasParts = request.isChat && (format.marksReasoning() || request.tools);
   if (hasParts)
     reader = AnswerReader::create(format, request.startsInReasoning,
@@ -158,6 +160,8 @@ void Choice::finish(const char *why, const Error &error) {
   if (reader && (reason == "eos" || reason == "caller" || reason == "length" ||
                  reason == "context")) {
     show(reader->finish(calls));
+    if (completion->request.callsOnce && calls.size() > 1)
+      calls.resize(1);
     if (completion->request.streams && !calls.empty())
       completion->sendChoice(*this,
                              "\"delta\":{\"tool_calls\":" + formatCalls() +
@@ -232,6 +236,7 @@ static void appendToken(std::string &out, const Tokenizer *tokenizer,
   out += ']';
 }
 
+/// `tokenizer` is null where tokens have numbers alone.
 static std::string nameToken(const Tokenizer *tokenizer, int64_t id) {
   return tokenizer ? tokenizer->bytesOf(id) : "token_id:" + std::to_string(id);
 }
@@ -318,7 +323,7 @@ std::string Choice::formatLogprobs(size_t from, bool echoed) const {
     return formatChatLogprobs(from);
   const Tokenizer *tokenizer = completion->model.tokenizer;
   const CompletionPrompt &prompt = completion->promptOf(*this);
-  TokenColumns columns(tokenizer);
+  TokenColumns columns(completion->request.namesIds ? nullptr : tokenizer);
   if (echoed && !completion->scores.empty()) {
     const std::vector<Entry> &scores =
         completion->scores[index / completion->request.choices];

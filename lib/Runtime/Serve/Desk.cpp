@@ -130,7 +130,9 @@ void Desk::complete(const ExchangePtr &exchange, const JsonValue &body,
     return;
   }
   CompletionRequest request;
-  if (!request.read(body, chat, model, error)) {
+  bool isGood = request.read(body, chat, model, error);
+  exchange->unknown = std::move(request.unknown);
+  if (!isGood) {
     refuse(exchange, error);
     return;
   }
@@ -149,7 +151,7 @@ static bool readInputs(RequestFields &fields, const ServedModel &model,
     return error.set("'input' is missing: a text to embed, or several", "input",
                      "missing_required_parameter");
   std::vector<const JsonValue *> all;
-  if (input->isArray() && !input->items.empty() && !input->items[0].isInt())
+  if (input->isArray() && !input->items.empty() && !input->items[0].isNumber())
     for (const JsonValue &item : input->items)
       all.push_back(&item);
   else
@@ -323,6 +325,7 @@ void Desk::tokenize(const ExchangePtr &exchange, const JsonValue &body) {
          fields.take("with_pieces", pieces) &&
          (model.tokenizer->encode(text, ids, problem, addSpecial) ||
           error.set(problem.message, "content"));
+  model.cutBytes.fetch_add(static_cast<int64_t>(text.size()));
   if (!good) {
     refuse(exchange, error);
     return;
