@@ -122,10 +122,12 @@ static void writeCalls(JsonValue &message) {
   for (JsonValue &call : calls->items) {
     JsonValue *function = memberOf(call, "function");
     JsonValue *name = function ? memberOf(*function, "name") : nullptr;
-    JsonValue *arguments = function ? memberOf(*function, "arguments") : nullptr;
+    JsonValue *arguments =
+        function ? memberOf(*function, "arguments") : nullptr;
     if (!name || !name->isString())
       continue;
-    text += text.empty() ? "<tool_call>{\"name\": " : "\n<tool_call>{\"name\": ";
+    text +=
+        text.empty() ? "<tool_call>{\"name\": " : "\n<tool_call>{\"name\": ";
     appendJsonString(text, name->string);
     text += ", \"arguments\": ";
     if (arguments)

@@ -139,7 +139,7 @@ private:
   CompiledModel &model;
   int64_t capacity;
   std::vector<std::unique_ptr<Session>> sessions;
-  Buffer allLogits; ///< of stepAll()
+  Buffer allLogits;                     ///< of stepAll()
   std::unique_ptr<Invocation> together; ///< null: one session at a time
   std::vector<Cache> caches;
   int64_t room; ///< of caches of all positions: `capacity`, in whole pages

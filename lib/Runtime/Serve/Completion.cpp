@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <utility>
 
 #include <sys/random.h>
 
@@ -64,8 +65,7 @@ void Choice::reuse(int64_t count) {
 }
 
 void Choice::score(size_t place, const NewToken &token) {
-  Entry &entry =
-      completion->scores[index / completion->request.choices][place];
+  Entry &entry = completion->scores[index / completion->request.choices][place];
   entry.own = computeLogprobs(token, completion->request.options.logprobs,
                               entry.likeliest);
   if (std::isnan(entry.own.logprob))
@@ -77,9 +77,8 @@ void Choice::score(size_t place, const NewToken &token) {
 
 void Choice::noteLogprobs(const NewToken &token) {
   Entry entry;
-  entry.own =
-      computeLogprobs(token, completion->request.options.logprobs,
-                      entry.likeliest);
+  entry.own = computeLogprobs(token, completion->request.options.logprobs,
+                              entry.likeliest);
   entry.offset = numDecoded;
   entry.firstCharacter = numCharacters;
   logprobs.push_back(std::move(entry));
@@ -128,14 +127,8 @@ void Choice::show(const AnswerText &piece) {
 void Choice::sendText(const char *member, std::string &piece) {
   if (piece.empty())
     return;
-  std::string fields = completion->request.isChat
-                           ? "\"delta\":{\"" + std::string(member) + "\":"
-                           : "\"text\":";
-  appendJsonString(fields, piece);
-  fields += completion->request.isChat ? "}" : "";
-  fields += ",\"logprobs\":" + formatLogprobs(numSent);
-  numSent = logprobs.size();
-  completion->sendChoice(*this, fields, nullptr);
+  size_t from = std::exchange(numSent, logprobs.size());
+  completion->sendPiece(*this, member, piece, formatLogprobs(from));
   piece.clear();
 }
 
@@ -163,10 +156,7 @@ void Choice::finish(const char *why, const Error &error) {
     if (completion->request.callsOnce && calls.size() > 1)
       calls.resize(1);
     if (completion->request.streams && !calls.empty())
-      completion->sendChoice(*this,
-                             "\"delta\":{\"tool_calls\":" + formatCalls() +
-                                 "},\"logprobs\":null",
-                             nullptr);
+      completion->sendCalls(*this);
   }
   if (stop.isStopped())
     reason = "stop";
@@ -177,8 +167,7 @@ void Choice::finish(const char *why, const Error &error) {
   owner->finishChoice(*this);
 }
 
-/// A name that nothing else has.
-static std::string makeId(const char *kind) {
+std::string makeId(const char *kind) {
   uint64_t number = 0;
   if (getrandom(&number, sizeof(number), 0) < 0)
     number = static_cast<uint64_t>(monotonicTime() * 1e9);
@@ -188,7 +177,7 @@ static std::string makeId(const char *kind) {
 }
 
 /// Nine letters and digits: Mistral's template takes no others.
-static std::string makeCallId() {
+std::string makeCallId() {
   static constexpr std::string_view signs =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
   std::string name = makeId("").substr(0, 16), out;
@@ -198,7 +187,7 @@ static std::string makeCallId() {
   return out;
 }
 
-std::string Choice::formatCalls() const {
+std::string Choice::formatCalls() {
   std::string out;
   for (size_t i = 0; i < calls.size(); ++i) {
     out += i ? "," : "[";
@@ -407,9 +396,7 @@ std::string Completion::beginObject(bool isChunk) const {
          : isChunk       ? "chat.completion.chunk"
                          : "chat.completion";
   out += "\",\"created\":" + std::to_string(created) + ",\"model\":";
-  appendJsonString(out, request.adapter
-                            ? model.info->adapters[request.adapter - 1]
-                            : model.info->name);
+  appendJsonString(out, nameModel());
   return out + ",\"choices\":[";
 }
 
@@ -433,12 +420,14 @@ std::string Completion::formatUsage() const {
   return out + "}";
 }
 
-void Completion::sendEvent(const std::string &data) {
+void Completion::sendEvent(const std::string &data, const char *name) {
   ReplyPart part;
   part.exchange = exchange;
   part.status = hasBegun ? 0 : 200;
   part.type = "text/event-stream";
-  part.body = "data: " + data + "\n\n";
+  if (name)
+    part.body = "event: " + std::string(name) + "\n";
+  part.body += "data: " + data + "\n\n";
   part.isLast = false;
   hasBegun = true;
   outbox.post(std::move(part));
@@ -472,7 +461,7 @@ void Completion::sendChoice(const Choice &choice, const std::string &fields,
   send(fields, finishReason);
 }
 
-std::string Completion::formatChoice(const Choice &choice) const {
+std::string Completion::formatChoice(Choice &choice) const {
   std::string out = "{\"index\":" + std::to_string(choice.index);
   if (request.isChat) {
     out += ",\"message\":{\"role\":\"assistant\",\"content\":";
@@ -503,6 +492,51 @@ std::string Completion::formatChoice(const Choice &choice) const {
          nameReason(choice.reason, !choice.calls.empty()) + "\"}";
 }
 
+void Completion::sendPiece(Choice &choice, const char *member,
+                           const std::string &piece,
+                           const std::string &logprobs) {
+  std::string fields = request.isChat
+                           ? "\"delta\":{\"" + std::string(member) + "\":"
+                           : "\"text\":";
+  appendJsonString(fields, piece);
+  fields += request.isChat ? "}" : "";
+  sendChoice(choice, fields + ",\"logprobs\":" + logprobs, nullptr);
+}
+
+void Completion::sendCalls(Choice &choice) {
+  sendChoice(choice,
+             "\"delta\":{\"tool_calls\":" + choice.formatCalls() +
+                 "},\"logprobs\":null",
+             nullptr);
+}
+
+void Completion::sendEnd(Choice &choice, const std::string &logprobs) {
+  sendChoice(choice,
+             std::string(request.isChat ? "\"delta\":{}" : "\"text\":\"\"") +
+                 ",\"logprobs\":" + logprobs,
+             nameReason(choice.reason, !choice.calls.empty()));
+}
+
+void Completion::sendError(int status, const std::string &message,
+                           const char *code) {
+  sendEvent(formatError(status, message, "", code));
+}
+
+void Completion::sendLast(ReplyPart part) {
+  if (request.includesUsage)
+    sendEvent(beginObject(/*isChunk=*/true) + "],\"usage\":" + formatUsage() +
+              "}");
+  part.body = "data: [DONE]\n\n";
+  outbox.post(std::move(part));
+}
+
+std::string Completion::formatReply() {
+  std::string out = beginObject(/*isChunk=*/false);
+  for (size_t i = 0; i < choices.size(); ++i)
+    out += (i ? "," : "") + formatChoice(*choices[i]);
+  return out + "],\"usage\":" + formatUsage() + "}";
+}
+
 /// Answers with an error, which ends all choices.
 void Completion::fail(int status, const std::string &message,
                       const char *code) {
@@ -514,7 +548,7 @@ void Completion::fail(int status, const std::string &message,
     postError(outbox, exchange, status, message, "", code);
     return;
   }
-  sendEvent(formatError(status, message, "", code));
+  sendError(status, message, code);
   ReplyPart end;
   end.exchange = exchange;
   outbox.post(std::move(end));
@@ -526,10 +560,7 @@ void Completion::finishChoice(Choice &choice) {
                          ? choice.formatLogprobs(choice.numSent)
                          : "null";
   if (!hasFailed && request.streams && choice.reason != "gone")
-    sendChoice(choice,
-               std::string(request.isChat ? "\"delta\":{}" : "\"text\":\"\"") +
-                   ",\"logprobs\":" + rest,
-               nameReason(choice.reason, !choice.calls.empty()));
+    sendEnd(choice, rest);
   if (exchange->finish.empty() && !hasFailed)
     exchange->finish = choice.reason;
   if (++numFinished < choices.size())
@@ -547,18 +578,11 @@ void Completion::finishAll() {
     return;
   }
   if (request.streams) {
-    if (request.includesUsage)
-      sendEvent(beginObject(/*isChunk=*/true) + "],\"usage\":" + formatUsage() +
-                "}");
-    part.body = "data: [DONE]\n\n";
-    outbox.post(std::move(part));
+    sendLast(std::move(part));
     return;
   }
   part.status = 200;
-  part.body = beginObject(/*isChunk=*/false);
-  for (size_t i = 0; i < choices.size(); ++i)
-    part.body += (i ? "," : "") + formatChoice(*choices[i]);
-  part.body += "],\"usage\":" + formatUsage() + "}";
+  part.body = formatReply();
   outbox.post(std::move(part));
 }
 

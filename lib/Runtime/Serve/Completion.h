@@ -44,6 +44,7 @@ public:
 
 private:
   friend class Completion;
+  friend class ResponseReply;
   /// A token for `logprobs`.
   struct Entry {
     TokenLogprob own = {-1, 0};
@@ -58,7 +59,7 @@ private:
   /// Writes text, in a stream at once.
   void show(const AnswerText &piece);
   void sendText(const char *member, std::string &piece);
-  std::string formatCalls() const;
+  std::string formatCalls();
   /// Entries from `from` on, in the form of the request's interface, behind
   /// those of the prompt if it is `echoed`.
   std::string formatLogprobs(size_t from, bool echoed = false) const;
@@ -91,25 +92,37 @@ public:
       : exchange(std::move(exchange)), outbox(outbox), model(model),
         request(std::move(request)) {}
 
+  virtual ~Completion() = default;
   /// Gives all texts to the scheduler.
   void start(Scheduler &scheduler);
 
-private:
+protected:
   friend class Choice;
 
-  /// Sends an event with a choice of this index: its text or delta.
-  void sendChoice(const Choice &choice, const std::string &fields,
-                  const char *finishReason);
-  void sendEvent(const std::string &data);
+  // What is sent, in the form of completions and chats.
+  /// The next piece of a choice's text; of a chat, "content" or
+  /// "reasoning_content".
+  virtual void sendPiece(Choice &choice, const char *member,
+                         const std::string &piece, const std::string &logprobs);
+  virtual void sendCalls(Choice &choice);
+  /// A choice is at its end; `logprobs` are of tokens that no text came after.
+  virtual void sendEnd(Choice &choice, const std::string &logprobs);
+  /// Ends a stream that has begun.
+  virtual void sendError(int status, const std::string &message,
+                         const char *code);
+  virtual void sendLast(ReplyPart part);
+  /// The reply of all choices, where it is no stream.
+  virtual std::string formatReply();
+
+  /// An event of this name, or of none.
+  void sendEvent(const std::string &data, const char *name = nullptr);
   const CompletionPrompt &promptOf(const Choice &choice) const {
     return request.prompts[choice.index / request.choices];
   }
-  std::string beginObject(bool isChunk) const;
-  std::string formatChoice(const Choice &choice) const;
-  std::string formatUsage() const;
-  void fail(int status, const std::string &message, const char *code);
-  void finishChoice(Choice &choice);
-  void finishAll();
+  std::string nameModel() const {
+    return request.adapter ? model.info->adapters[size_t(request.adapter) - 1]
+                           : model.info->name;
+  }
 
   ExchangePtr exchange;
   Outbox &outbox;
@@ -123,7 +136,23 @@ private:
   size_t numFinished = 0;
   bool hasBegun = false; ///< events were sent
   bool hasFailed = false;
+
+private:
+  /// Sends an event with a choice of this index: its text or delta.
+  void sendChoice(const Choice &choice, const std::string &fields,
+                  const char *finishReason);
+  std::string beginObject(bool isChunk) const;
+  std::string formatChoice(Choice &choice) const;
+  std::string formatUsage() const;
+  void fail(int status, const std::string &message, const char *code);
+  void finishChoice(Choice &choice);
+  void finishAll();
 };
+
+/// A name that nothing else has.
+std::string makeId(const char *kind);
+/// The name of a call.
+std::string makeCallId();
 
 } // namespace attune::runtime
 

@@ -54,9 +54,9 @@ struct CompletionRequest {
   bool isChat = false;
   int64_t adapter = 0; ///< its number; 0: none
   std::vector<CompletionPrompt> prompts;
-  GenerateOptions options; ///< with the model's own settings
+  GenerateOptions options;            ///< with the model's own settings
   std::vector<int64_t> ends, stopIds; ///< the request's own are among them
-  int64_t choices = 1; ///< for each prompt
+  int64_t choices = 1;                ///< for each prompt
   bool streams = false;
   bool includesUsage = false; ///< at the end of a stream
   bool echo = false;

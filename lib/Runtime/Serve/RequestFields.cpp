@@ -57,8 +57,7 @@ bool RequestFields::take(std::string_view name, int64_t least, int64_t most,
                          int64_t &value) {
   const JsonValue *found = find(name);
   int64_t number = 0;
-  if (found &&
-      (!asWhole(*found, number) || number < least || number > most))
+  if (found && (!asWhole(*found, number) || number < least || number > most))
     return expected(name,
                     "a whole number " +
                         (least == INT64_MIN && most == INT64_MAX ? "of 64 bits"

@@ -11,8 +11,7 @@ namespace attune::runtime {
 
 /// Takes the form, which `member` asks for.
 bool CompletionRequest::setForm(const TextForm &form, const char *member,
-                                const ServedModel &model,
-                                RequestError &error) {
+                                const ServedModel &model, RequestError &error) {
   std::string name = "'" + std::string(member) + "': ";
   if (options.automaton)
     return error.set(name + "another member asks for a form, too", member);
@@ -101,12 +100,10 @@ bool CompletionRequest::readForm(RequestFields &fields,
     const char *name;
     Source source;
   };
-  static constexpr Member members[] = {{"guided_json", Source::Schema},
-                                       {"guided_regex", Source::Pattern},
-                                       {"guided_grammar", Source::Grammar},
-                                       {"guided_choice", Source::Choice},
-                                       {"json_schema", Source::Schema},
-                                       {"grammar", Source::Grammar}};
+  static constexpr Member members[] = {
+      {"guided_json", Source::Schema},     {"guided_regex", Source::Pattern},
+      {"guided_grammar", Source::Grammar}, {"guided_choice", Source::Choice},
+      {"json_schema", Source::Schema},     {"grammar", Source::Grammar}};
   static constexpr Member inner[] = {{"json", Source::Schema},
                                      {"json_object", Source::AnyJson},
                                      {"regex", Source::Pattern},

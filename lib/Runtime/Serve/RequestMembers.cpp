@@ -26,12 +26,16 @@ static constexpr std::string_view known[] = {
     "prompt_cache_key", "prompt_cache_retention", "prediction", "verbosity",
     "request_id", "priority", "cache_salt", "cache_prompt", "id_slot",
     "guided_decoding_backend"};
-static constexpr std::string_view knownOfChats[] = {
-    "messages",          "tools",
-    "tool_choice",       "parallel_tool_calls",
-    "top_logprobs",      "reasoning_effort",
-    "documents",         "chat_template_kwargs",
-    "add_generation_prompt", "continue_final_message"};
+static constexpr std::string_view knownOfChats[] = {"messages",
+                                                    "tools",
+                                                    "tool_choice",
+                                                    "parallel_tool_calls",
+                                                    "top_logprobs",
+                                                    "reasoning_effort",
+                                                    "documents",
+                                                    "chat_template_kwargs",
+                                                    "add_generation_prompt",
+                                                    "continue_final_message"};
 static constexpr std::string_view knownOfTexts[] = {"prompt", "echo",
                                                     "add_special_tokens"};
 

@@ -221,8 +221,7 @@ bool CompletionRequest::layOutMessages(const JsonValue &given,
                                        const JsonValue *tools,
                                        ChatPrompt::Request request,
                                        const ServedModel &model,
-                                       std::string &text,
-                                       RequestError &error) {
+                                       std::string &text, RequestError &error) {
   const ChatPrompt &chat = *model.chat;
   Error problem, ignored;
   tellsOfTools = tools && !chat.takesTools();

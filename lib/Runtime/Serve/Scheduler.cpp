@@ -570,7 +570,8 @@ size_t Scheduler::choosePiece(const Active &each, bool isAlone) {
       return 1;
     auto row = static_cast<size_t>(slots->session(each.slot).vocabulary()) *
                sizeof(float);
-    count = std::min(count, std::max(double(mostLogits / row), double(fewRows)));
+    count =
+        std::min(count, std::max(double(mostLogits / row), double(fewRows)));
   }
   size_t unit = slots->pieceUnit(each.slot);
   size_t piece = (static_cast<size_t>(count) + unit - 1) / unit * unit;
@@ -652,7 +653,8 @@ void Scheduler::score(Active &each, const float *rows, size_t count,
     size_t place = each.computed + i + 1;
     if (place < prompt.size())
       each.request.sink->score(
-          place, {prompt[place], rows + static_cast<int64_t>(i) * width, width});
+          place,
+          {prompt[place], rows + static_cast<int64_t>(i) * width, width});
     if (isAlone || !mayPause() ||
         monotonicTime() - lastRound < roundTime * sliceOfRound)
       continue;

@@ -570,11 +570,11 @@ void Server::get(Connection &connection, const HttpRequest &request) {
   } else if (std::string name = nameOfModel(path, *model.info); !name.empty()) {
     body = formatModel(name);
   } else {
-    return refuse(
-        connection, request, 404,
-        "there is nothing here; /v1/models, /v1/completions, "
-        "/v1/chat/completions, /v1/embeddings, /v1/rerank, /tokenize, "
-        "/detokenize, /health and /metrics are");
+    return refuse(connection, request, 404,
+                  "there is nothing here; /v1/models, /v1/completions, "
+                  "/v1/chat/completions, /v1/responses, /v1/embeddings, "
+                  "/v1/rerank, /tokenize, "
+                  "/detokenize, /health and /metrics are");
   }
   if (request.method != "GET" && request.method != "HEAD")
     return refuse(connection, request, 405, "expected GET", "Allow: GET\r\n");
