@@ -1,14 +1,15 @@
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""serve-members.py PARROT: members of requests, tools that templates do not
-know, and /v1/responses. The parrot repeats what stands before '?' in a prompt.
+"""serve-members.py PARROT BROKEN: members of requests, tools that templates do
+not know, and /v1/responses. The parrot repeats what stands before '?' in a
+prompt; BROKEN has a weight that is no number.
 """
 import json
 import sys
 
 import serving
 
-parrot = [sys.argv[1]]
+parrot, broken = [[path] for path in sys.argv[1:3]]
 
 
 def long_texts():
@@ -30,6 +31,16 @@ def long_texts():
         error = server.post("/v1/completions", {"prompt": "$" * 4001},
                             400)["error"]
         assert "has 4001 tokens" in error["message"], error
+        # So are numbers that a reply would have to hold at once.
+        error = server.post("/v1/completions", {
+            "prompt": [[1] * 3999] * 64, "echo": True, "logprobs": 20},
+            400)["error"]
+        assert "of which at most 199728 are scored at once" in error[
+            "message"], error
+    with serving.Server(broken) as server:
+        error = server.post("/v1/completions", {
+            "prompt": [1, 2, 3], "echo": True, "logprobs": 1}, 500)["error"]
+        assert "hold NaN at token 1 of the prompt" in error["message"], error
 
 
 def members_of_chats():
