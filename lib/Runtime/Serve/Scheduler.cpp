@@ -700,6 +700,8 @@ bool Scheduler::computePiece(Active &each, bool isAlone) {
     score(each, rows, count, isAlone);
   each.computed += count;
   numbers.promptTokens.fetch_add(static_cast<int64_t>(count));
+  if (count == 1)
+    return true; // this says nothing of longer pieces
   perToken = time / static_cast<double>(count);
   if (!isAlone && mayPause())
     gapPerToken = longestGap / static_cast<double>(count);
