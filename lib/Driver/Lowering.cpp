@@ -321,14 +321,15 @@ void Lowering::dropEntry(llvm::StringRef name) {
     entry->erase();
 }
 
-/// Whether the product can generate with guessed tokens.
+/// Whether the product can generate with guessed tokens, or score prompts.
 static bool checksGuesses(const Options &options) {
   if (options.machine.tilesInParallel())
     return false; // a GPU
   if (options.verb == Verb::Compile)
     return options.emit == "exe" || options.emit == "so" ||
            options.emit == "obj";
-  return options.verb == Verb::Generate && options.generate.guesses();
+  return options.verb == Verb::Serve ||
+         (options.verb == Verb::Generate && options.generate.guesses());
 }
 
 /// Whether perplexity is that of steps, as caches in bytes change what the

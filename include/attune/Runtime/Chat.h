@@ -53,11 +53,18 @@ public:
   bool encode(const Tokenizer &tokenizer,
               const std::vector<ChatMessage> &messages,
               std::vector<int64_t> &ids, Error &error) const;
-  /// The same for messages as templates read them, objects with a role and a
-  /// content. `tools` that the model may call and more variables may be null.
-  bool encode(const Tokenizer &tokenizer, const JsonValue &messages,
-              const JsonValue *tools, const JsonValue *more,
-              std::vector<int64_t> &ids, Error &error) const;
+  struct Request {
+    const JsonValue *tools = nullptr;     ///< that the model may call; or null
+    const JsonValue *variables = nullptr; ///< more of them, or null
+    bool opensAnswer = true;    ///< the text ends where the answer begins
+    bool continuesLast = false; ///< it ends where the last message's text does
+  };
+  /// The text of messages as templates read them, objects with a role and a
+  /// content, as it becomes ids.
+  bool render(const JsonValue &messages, const Request &request,
+              std::string &text, Error &error) const;
+  /// Whether the template shows what a system says.
+  bool takesSystem() const;
   /// Whether the template reads a content in parts.
   bool takesParts() const { return readsParts; }
   /// Whether the template tells the model of tools.

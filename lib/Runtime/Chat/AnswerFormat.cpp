@@ -41,9 +41,13 @@ AnswerFormat::AnswerFormat(const ChatPrompt &chat, const Tokenizer &tokenizer) {
       show(open);
       show(close);
     }
+  if (!chat.takesTools()) {
+    show(plainCalls);
+    show("</tool_call>");
+  }
   for (const CallSyntax &syntax : callSyntaxes())
     if (chat.contains(syntax.opening)) {
-      calls = syntax.opening;
+      calls = otherCalls = syntax.opening;
       show(syntax.opening);
       for (std::string_view mark : syntax.inner)
         show(mark);

@@ -24,8 +24,10 @@ struct AnswerFormat {
 
   /// Around reasoning, which comes before the rest; empty: it is not marked.
   std::string_view opening, closing;
-  /// What calls of tools begin with.
-  std::string_view calls = "<tool_call>";
+  /// What calls of tools begin with. Others are those that a prompt asked for
+  /// whose template knows no tools (PlainTools.h).
+  std::string_view calls = plainCalls, otherCalls = plainCalls;
+  static constexpr std::string_view plainCalls = "<tool_call>";
   /// The answer is one or more messages of channels, as gpt-oss writes them
   /// (OpenAI's "harmony" format); then there are no other marks.
   bool hasChannels = false;

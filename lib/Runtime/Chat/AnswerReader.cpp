@@ -38,7 +38,8 @@ public:
             : !opening.empty() ? State::Start
                                : State::Content;
     if (tools)
-      finder.reset(new ToolCallFinder(format.calls, tools));
+      finder.reset(
+          new ToolCallFinder({format.calls, format.otherCalls}, tools));
   }
 
   AnswerText push(std::string_view piece) override;

@@ -278,18 +278,49 @@ bool ChatPrompt::encode(const Tokenizer &tokenizer,
          encodeText(tokenizer, text, pictures, ids, error);
 }
 
-bool ChatPrompt::encode(const Tokenizer &tokenizer, const JsonValue &messages,
-                        const JsonValue *tools, const JsonValue *more,
-                        std::vector<int64_t> &ids, Error &error) const {
+/// Cuts a text off behind the text of the last message.
+static bool endWithLast(const JsonValue &messages, std::string &text,
+                        Error &error) {
+  const JsonValue *content = messages.items.back().find("content");
+  if (content && content->isArray() && !content->items.empty())
+    content = content->items.back().find("text");
+  std::string last = content && content->isString() ? content->string : "";
+  size_t at = text.rfind(last);
+  if (at == std::string::npos) { // templates take white space off
+    last.erase(last.find_last_not_of(" \t\r\n") + 1);
+    last.erase(0, last.find_first_not_of(" \t\r\n"));
+    at = text.rfind(last);
+  }
+  if (last.empty() || at == std::string::npos)
+    return error.badInput("the chat template does not show the text of the "
+                          "last message, so that nothing can go on with it");
+  text.erase(at + last.size());
+  return true;
+}
+
+bool ChatPrompt::render(const JsonValue &messages, const Request &request,
+                        std::string &text, Error &error) const {
   JsonValue all = variables;
+  const JsonValue *more = request.variables;
   for (size_t i = 0; more && i < more->items.size(); ++i)
     setMember(all, more->keys[i], more->items[i]);
-  if (tools)
-    setMember(all, "tools", *tools);
-  std::string text;
-  return render(tools && toolUse ? *toolUse : *chat, std::move(all), messages,
-                /*addPrompt=*/true, text, error) &&
-         encodeText(tokenizer, text, countPictures(messages), ids, error);
+  if (request.tools)
+    setMember(all, "tools", *request.tools);
+  if (!render(request.tools && toolUse ? *toolUse : *chat, std::move(all),
+              messages, request.opensAnswer, text, error) ||
+      (request.continuesLast && !endWithLast(messages, text, error)))
+    return false;
+  layOutPictures(images, countPictures(messages), text);
+  return !text.empty() ||
+         error.badInput(place + ": makes an empty prompt of the messages");
+}
+
+bool ChatPrompt::takesSystem() const {
+  std::string mark = "qzx-system-qzx", text;
+  Error ignored;
+  return renderText({{"system", mark, {}}, {"user", "a", {}}},
+                    /*addPrompt=*/true, text, ignored) &&
+         text.find(mark) != std::string::npos;
 }
 
 std::vector<int64_t> ChatPrompt::findEnds(const Tokenizer &tokenizer) const {

@@ -379,9 +379,13 @@ std::string ToolCallFinder::push(std::string_view piece) {
     if (isCall)
       return "";
   }
-  size_t mark = held.find(opening);
-  isCall = mark != std::string::npos;
-  size_t keep = isCall ? held.size() - mark : countBegun(held, opening);
+  size_t mark = held.size(), begun = 0;
+  for (std::string_view opening : openings) {
+    mark = std::min(mark, held.find(opening));
+    begun = std::max(begun, countBegun(held, opening));
+  }
+  isCall = mark < held.size();
+  size_t keep = isCall ? held.size() - mark : begun;
   std::string shown = held.substr(0, held.size() - keep);
   held.erase(0, held.size() - keep);
   return shown;

@@ -39,6 +39,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace attune::runtime {
@@ -78,16 +79,16 @@ size_t countBegun(std::string_view text, std::string_view mark);
 /// text.
 class ToolCallFinder {
 public:
-  /// `opening` is what calls begin with that are not mere JSON.
-  ToolCallFinder(std::string_view opening, const JsonValue *tools)
-      : opening(opening), tools(tools) {}
+  /// `openings` are what calls begin with that are not mere JSON.
+  ToolCallFinder(std::vector<std::string_view> openings, const JsonValue *tools)
+      : openings(std::move(openings)), tools(tools) {}
   /// Takes the next piece; the text that is certainly no call.
   std::string push(std::string_view piece);
   /// The rest of the text: all that was held back if it is no call.
   std::string finish(std::vector<ToolCall> &calls);
 
 private:
-  std::string_view opening;
+  std::vector<std::string_view> openings;
   const JsonValue *tools;
   std::string held;
   bool hasBegun = false; ///< something but white space came

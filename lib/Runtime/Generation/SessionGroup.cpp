@@ -381,4 +381,16 @@ bool SessionGroup::bindStep(int64_t rows, std::vector<int64_t> adapters,
   return true;
 }
 
+const float *SessionGroup::stepAll(unsigned number, const int64_t *ids,
+                                   int64_t count, Error &error) {
+  Session &session = *sessions[number];
+  session.allLogits = std::move(allLogits); // they change places
+  const float *rows = session.stepAll(ids, count, error);
+  allLogits = std::move(session.allLogits);
+  if (rows)
+    session.setLogits(reinterpret_cast<const uint8_t *>(
+        rows + (count - 1) * session.vocabulary()));
+  return rows;
+}
+
 } // namespace attune::runtime

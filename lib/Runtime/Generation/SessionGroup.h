@@ -66,6 +66,10 @@ public:
   /// The same; false, with the first error, if any of them failed.
   bool step(const std::vector<unsigned> &members,
             const std::vector<int64_t> &ids, Error &error);
+  /// Session::stepAll() of a session that can guess, in memory that all share;
+  /// the session's logits() are the last ones then.
+  const float *stepAll(unsigned number, const int64_t *ids, int64_t count,
+                       Error &error);
   /// From here on, steps of these sessions or of some of them move no other
   /// session, until a step takes others.
   bool settle(const std::vector<unsigned> &members, Error &error) {
@@ -135,6 +139,7 @@ private:
   CompiledModel &model;
   int64_t capacity;
   std::vector<std::unique_ptr<Session>> sessions;
+  Buffer allLogits;                     ///< of stepAll()
   std::unique_ptr<Invocation> together; ///< null: one session at a time
   std::vector<Cache> caches;
   int64_t room; ///< of caches of all positions: `capacity`, in whole pages

@@ -26,20 +26,22 @@ TokenLogprob computeLogprobs(const NewToken &token, int64_t count,
   auto of = [&](int64_t id) {
     return TokenLogprob{id, std::max(token.logits[id] - shift, -1e30)};
   };
-  count = std::min(count, token.vocabulary);
-  if (count > 0) {
-    std::vector<int64_t> order(static_cast<size_t>(token.vocabulary));
-    for (size_t id = 0; id < order.size(); ++id)
-      order[id] = static_cast<int64_t>(id);
-    std::partial_sort(order.begin(), order.begin() + count, order.end(),
-                      [&](int64_t a, int64_t b) {
-                        return token.logits[a] != token.logits[b]
-                                   ? token.logits[a] > token.logits[b]
-                                   : a < b;
-                      });
-    for (int64_t i = 0; i < count; ++i)
-      likeliest.push_back(of(order[i]));
+  // The best so far, in order: few are wanted, and most tokens are worse than
+  // all of them.
+  std::vector<int64_t> best;
+  for (int64_t id = 0; id < token.vocabulary && count > 0; ++id) {
+    auto isBetter = [&](int64_t other) {
+      return token.logits[id] > token.logits[other];
+    };
+    bool isFull = best.size() == static_cast<size_t>(count);
+    if (isFull && !isBetter(best.back()))
+      continue;
+    if (isFull)
+      best.pop_back();
+    best.insert(std::find_if(best.begin(), best.end(), isBetter), id);
   }
+  for (int64_t id : best)
+    likeliest.push_back(of(id));
   return of(token.id);
 }
 

@@ -12,9 +12,11 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <utility>
 
 #include <sys/random.h>
 
@@ -24,11 +26,20 @@ namespace attune::runtime {
 // Choice
 //===----------------------------------------------------------------------===//
 
+static size_t countCharacters(std::string_view text) {
+  size_t count = 0;
+  for (char byte : text)
+    count += (byte & 0xC0) != 0x80; // not one within a character
+  return count;
+}
+
 Choice::Choice(std::shared_ptr<Completion> owner, unsigned index)
     : completion(std::move(owner)), index(index),
       stop(completion->request.options.stops) {
   const CompletionRequest &request = completion->request;
-  const AnswerFormat &format = completion->model.answers;
+  AnswerFormat format = completion->model.answers;
+  if (request.tellsOfTools)
+    format.otherCalls = AnswerFormat::plainCalls;
   bool hasParts = request.isChat && (format.marksReasoning() || request.tools);
   if (hasParts)
     reader = AnswerReader::create(format, request.startsInReasoning,
@@ -53,31 +64,46 @@ void Choice::reuse(int64_t count) {
     completion->exchange->cachedTokens += count;
 }
 
+void Choice::score(size_t place, const NewToken &token) {
+  Entry &entry = completion->scores[index / completion->request.choices][place];
+  entry.own = computeLogprobs(token, completion->request.options.logprobs,
+                              entry.likeliest);
+  if (std::isnan(entry.own.logprob))
+    completion->fail(500,
+                     "the logits hold NaN at token " + std::to_string(place) +
+                         " of the prompt: the weights may be damaged",
+                     "");
+}
+
+void Choice::noteLogprobs(const NewToken &token) {
+  Entry entry;
+  entry.own = computeLogprobs(token, completion->request.options.logprobs,
+                              entry.likeliest);
+  entry.offset = numDecoded;
+  entry.firstCharacter = numCharacters;
+  logprobs.push_back(std::move(entry));
+}
+
 bool Choice::push(const NewToken &token) {
   const CompletionRequest &request = completion->request;
   Exchange &exchange = *completion->exchange;
   if (exchange.newTokens++ == 0)
     exchange.firstToken = monotonicTime();
   ++numTokens;
-  if (std::find(request.ends.begin(), request.ends.end(), token.id) !=
-      request.ends.end())
+  bool isEnd = std::find(request.ends.begin(), request.ends.end(), token.id) !=
+               request.ends.end();
+  // Who scores a text leaves the new token out, and counts on there being one.
+  if (request.options.logprobs >= 0 && (!isEnd || request.scoresPrompt()))
+    noteLogprobs(token);
+  if (isEnd)
     return false;
-  if (request.options.logprobs >= 0) {
-    Entry entry;
-    entry.own =
-        computeLogprobs(token, request.options.logprobs, entry.likeliest);
-    entry.offset = numDecoded;
-    entry.firstCharacter = numCharacters;
-    logprobs.push_back(std::move(entry));
-  }
   if (!decoder) {
     ids.push_back(token.id);
     return true;
   }
   std::string piece = decoder->push(token.id);
   numDecoded += piece.size();
-  for (char byte : piece)
-    numCharacters += (byte & 0xC0) != 0x80; // not one within a character
+  numCharacters += countCharacters(piece);
   passOn(stop.push(piece));
   if (reader && reader->isReasoning())
     ++exchange.reasoningTokens;
@@ -101,14 +127,8 @@ void Choice::show(const AnswerText &piece) {
 void Choice::sendText(const char *member, std::string &piece) {
   if (piece.empty())
     return;
-  std::string fields = completion->request.isChat
-                           ? "\"delta\":{\"" + std::string(member) + "\":"
-                           : "\"text\":";
-  appendJsonString(fields, piece);
-  fields += completion->request.isChat ? "}" : "";
-  fields += ",\"logprobs\":" + formatLogprobs(numSent);
-  numSent = logprobs.size();
-  completion->sendChoice(*this, fields, nullptr);
+  size_t from = std::exchange(numSent, logprobs.size());
+  completion->sendPiece(*this, member, piece, formatLogprobs(from));
   piece.clear();
 }
 
@@ -133,11 +153,10 @@ void Choice::finish(const char *why, const Error &error) {
   if (reader && (reason == "eos" || reason == "caller" || reason == "length" ||
                  reason == "context")) {
     show(reader->finish(calls));
+    if (completion->request.callsOnce && calls.size() > 1)
+      calls.resize(1);
     if (completion->request.streams && !calls.empty())
-      completion->sendChoice(*this,
-                             "\"delta\":{\"tool_calls\":" + formatCalls() +
-                                 "},\"logprobs\":null",
-                             nullptr);
+      completion->sendCalls(*this);
   }
   if (stop.isStopped())
     reason = "stop";
@@ -148,8 +167,7 @@ void Choice::finish(const char *why, const Error &error) {
   owner->finishChoice(*this);
 }
 
-/// A name that nothing else has.
-static std::string makeId(const char *kind) {
+std::string makeId(const char *kind) {
   uint64_t number = 0;
   if (getrandom(&number, sizeof(number), 0) < 0)
     number = static_cast<uint64_t>(monotonicTime() * 1e9);
@@ -159,7 +177,7 @@ static std::string makeId(const char *kind) {
 }
 
 /// Nine letters and digits: Mistral's template takes no others.
-static std::string makeCallId() {
+std::string makeCallId() {
   static constexpr std::string_view signs =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
   std::string name = makeId("").substr(0, 16), out;
@@ -169,7 +187,7 @@ static std::string makeCallId() {
   return out;
 }
 
-std::string Choice::formatCalls() const {
+std::string Choice::formatCalls() {
   std::string out;
   for (size_t i = 0; i < calls.size(); ++i) {
     out += i ? "," : "[";
@@ -207,51 +225,115 @@ static void appendToken(std::string &out, const Tokenizer *tokenizer,
   out += ']';
 }
 
+/// `tokenizer` is null where tokens have numbers alone.
 static std::string nameToken(const Tokenizer *tokenizer, int64_t id) {
   return tokenizer ? tokenizer->bytesOf(id) : "token_id:" + std::to_string(id);
 }
 
-std::string Choice::formatLogprobs(size_t from) const {
-  const CompletionRequest &request = completion->request;
+std::string Choice::formatChatLogprobs(size_t from) const {
   const Tokenizer *tokenizer = completion->model.tokenizer;
-  if (request.options.logprobs < 0)
-    return "null";
   std::string out;
-  if (request.isChat) {
-    for (size_t i = from; i < logprobs.size(); ++i) {
-      out += i > from ? "," : "{\"content\":[";
-      appendToken(out, tokenizer, logprobs[i].own);
-      out += ",\"top_logprobs\":[";
-      for (size_t k = 0; k < logprobs[i].likeliest.size(); ++k) {
-        out += k ? "," : "";
-        appendToken(out, tokenizer, logprobs[i].likeliest[k]);
-        out += '}';
-      }
-      out += "]}";
-    }
-    return out.empty() ? "{\"content\":[]}" : out + "]}";
-  }
-  std::string tokens, own, likeliest, offsets;
   for (size_t i = from; i < logprobs.size(); ++i) {
-    const Entry &entry = logprobs[i];
-    const char *comma = i > from ? "," : "";
-    tokens += comma;
-    appendJsonString(tokens, nameToken(tokenizer, entry.own.id));
-    own += comma;
-    appendNumber(own, entry.own.logprob);
-    likeliest += std::string(comma) + "{";
-    for (size_t k = 0; k < entry.likeliest.size(); ++k) {
-      likeliest += k ? "," : "";
-      appendJsonString(likeliest, nameToken(tokenizer, entry.likeliest[k].id));
-      likeliest += ':';
-      appendNumber(likeliest, entry.likeliest[k].logprob);
+    out += i > from ? "," : "{\"content\":[";
+    appendToken(out, tokenizer, logprobs[i].own);
+    out += ",\"top_logprobs\":[";
+    for (size_t k = 0; k < logprobs[i].likeliest.size(); ++k) {
+      out += k ? "," : "";
+      appendToken(out, tokenizer, logprobs[i].likeliest[k]);
+      out += '}';
     }
-    likeliest += '}';
-    offsets += comma + std::to_string(entry.firstCharacter);
+    out += "]}";
   }
-  return "{\"tokens\":[" + tokens + "],\"token_logprobs\":[" + own +
-         "],\"top_logprobs\":[" + likeliest + "],\"text_offset\":[" + offsets +
-         "]}";
+  return out.empty() ? "{\"content\":[]}" : out + "]}";
+}
+
+namespace {
+/// `logprobs` of a completion: four arrays side by side.
+class TokenColumns {
+public:
+  explicit TokenColumns(const Tokenizer *tokenizer) : tokenizer(tokenizer) {}
+
+  /// A token, which may be the first of all: nothing predicts that.
+  void add(int64_t id, size_t offset) {
+    comma();
+    appendJsonString(tokens, nameToken(tokenizer, id));
+    offsets += std::to_string(offset);
+  }
+  void addFirst(int64_t id) {
+    add(id, 0);
+    own += "null";
+    tops += "null";
+  }
+  void add(const TokenLogprob &token,
+           const std::vector<TokenLogprob> &likeliest, size_t offset) {
+    add(token.id, offset);
+    appendNumber(own, token.logprob);
+    tops += '{';
+    // The token itself is there, too. Tokens of equal text are told apart by
+    // nothing: the likeliest of them counts.
+    std::vector<std::string> names;
+    for (const TokenLogprob &each : likeliest)
+      addTop(each, names);
+    if (!likeliest.empty())
+      addTop(token, names);
+    tops += '}';
+  }
+  std::string format() const {
+    return "{\"tokens\":[" + tokens + "],\"token_logprobs\":[" + own +
+           "],\"top_logprobs\":[" + tops + "],\"text_offset\":[" + offsets +
+           "]}";
+  }
+
+private:
+  void comma() {
+    if (!offsets.empty())
+      for (std::string *column : {&tokens, &own, &tops, &offsets})
+        *column += ',';
+  }
+  void addTop(const TokenLogprob &token, std::vector<std::string> &names) {
+    std::string name;
+    appendJsonString(name, nameToken(tokenizer, token.id));
+    if (std::find(names.begin(), names.end(), name) != names.end())
+      return;
+    tops += (names.empty() ? "" : ",") + name + ":";
+    appendNumber(tops, token.logprob);
+    names.push_back(std::move(name));
+  }
+
+  const Tokenizer *tokenizer;
+  std::string tokens, own, tops, offsets;
+};
+} // namespace
+
+std::string Choice::formatLogprobs(size_t from, bool echoed) const {
+  if (completion->request.options.logprobs < 0)
+    return "null";
+  if (completion->request.isChat)
+    return formatChatLogprobs(from);
+  const Tokenizer *tokenizer = completion->model.tokenizer;
+  const CompletionPrompt &prompt = completion->promptOf(*this);
+  TokenColumns columns(completion->request.namesIds ? nullptr : tokenizer);
+  if (echoed && !completion->scores.empty()) {
+    const std::vector<Entry> &scores =
+        completion->scores[index / completion->request.choices];
+    std::unique_ptr<StreamDecoder> decoder;
+    if (tokenizer)
+      decoder.reset(new StreamDecoder(*tokenizer, /*skipSpecial=*/true));
+    size_t offset = 0;
+    for (size_t place = 0; place < prompt.ids.size(); ++place) {
+      if (place == 0)
+        columns.addFirst(prompt.ids[0]);
+      else
+        columns.add(scores[place].own, scores[place].likeliest, offset);
+      if (decoder)
+        offset += countCharacters(decoder->push(prompt.ids[place]));
+    }
+  }
+  size_t before = completion->request.echo ? countCharacters(prompt.text) : 0;
+  for (size_t i = from; i < logprobs.size(); ++i)
+    columns.add(logprobs[i].own, logprobs[i].likeliest,
+                before + logprobs[i].firstCharacter);
+  return columns.format();
 }
 
 //===----------------------------------------------------------------------===//
@@ -263,6 +345,8 @@ void Completion::start(Scheduler &scheduler) {
   created = static_cast<int64_t>(std::time(nullptr));
   for (const CompletionPrompt &prompt : request.prompts) {
     exchange->promptTokens += static_cast<int64_t>(prompt.ids.size());
+    if (request.scoresPrompt())
+      scores.emplace_back(prompt.ids.size());
     for (int64_t i = 0; i < request.choices; ++i)
       choices.emplace_back(new Choice(shared_from_this(),
                                       static_cast<unsigned>(choices.size())));
@@ -276,7 +360,8 @@ void Completion::start(Scheduler &scheduler) {
     sequence.pictures = prompt.pictures;
     TokenLimit limit;
     Error error;
-    if (!findTokenLimit(request.options,
+    if (request.options.maxNewTokens != 0 &&
+        !findTokenLimit(request.options,
                         static_cast<int64_t>(sequence.prompt.size()),
                         model.capacity, limit, error)) {
       choices.clear();
@@ -290,6 +375,7 @@ void Completion::start(Scheduler &scheduler) {
     sequence.sampling.seed += i;
     sequence.ends = request.ends;
     sequence.wantsLogits = request.options.logprobs >= 0;
+    sequence.scoresPrompt = request.scoresPrompt();
     sequence.automaton = request.options.automaton;
     sequence.formBehind = request.options.formBehind;
     if (request.choices > 1)
@@ -310,9 +396,7 @@ std::string Completion::beginObject(bool isChunk) const {
          : isChunk       ? "chat.completion.chunk"
                          : "chat.completion";
   out += "\",\"created\":" + std::to_string(created) + ",\"model\":";
-  appendJsonString(out, request.adapter
-                            ? model.info->adapters[request.adapter - 1]
-                            : model.info->name);
+  appendJsonString(out, nameModel());
   return out + ",\"choices\":[";
 }
 
@@ -336,12 +420,14 @@ std::string Completion::formatUsage() const {
   return out + "}";
 }
 
-void Completion::sendEvent(const std::string &data) {
+void Completion::sendEvent(const std::string &data, const char *name) {
   ReplyPart part;
   part.exchange = exchange;
   part.status = hasBegun ? 0 : 200;
   part.type = "text/event-stream";
-  part.body = "data: " + data + "\n\n";
+  if (name)
+    part.body = "event: " + std::string(name) + "\n";
+  part.body += "data: " + data + "\n\n";
   part.isLast = false;
   hasBegun = true;
   outbox.post(std::move(part));
@@ -365,15 +451,17 @@ void Completion::sendChoice(const Choice &choice, const std::string &fields,
            nullptr);
     } else if (request.echo) {
       std::string echoed = "\"text\":";
-      appendJsonString(echoed,
-                       request.prompts[choice.index / request.choices].text);
-      send(echoed + ",\"logprobs\":null", nullptr);
+      appendJsonString(echoed, promptOf(choice).text);
+      // Those of new tokens come in the events behind it.
+      send(echoed + ",\"logprobs\":" +
+               choice.formatLogprobs(choice.logprobs.size(), /*echoed=*/true),
+           nullptr);
     }
   }
   send(fields, finishReason);
 }
 
-std::string Completion::formatChoice(const Choice &choice) const {
+std::string Completion::formatChoice(Choice &choice) const {
   std::string out = "{\"index\":" + std::to_string(choice.index);
   if (request.isChat) {
     out += ",\"message\":{\"role\":\"assistant\",\"content\":";
@@ -390,9 +478,8 @@ std::string Completion::formatChoice(const Choice &choice) const {
     out += ",\"refusal\":null}";
   } else {
     out += ",\"text\":";
-    const std::string &prompt =
-        request.prompts[choice.index / request.choices].text;
-    appendJsonString(out, (request.echo ? prompt : "") + choice.text.content);
+    appendJsonString(out, (request.echo ? promptOf(choice).text : "") +
+                              choice.text.content);
     if (!model.tokenizer) {
       out += ",\"token_ids\":[";
       for (size_t i = 0; i < choice.ids.size(); ++i)
@@ -400,9 +487,54 @@ std::string Completion::formatChoice(const Choice &choice) const {
       out += ']';
     }
   }
-  return out + ",\"logprobs\":" + choice.formatLogprobs(0) +
+  return out + ",\"logprobs\":" + choice.formatLogprobs(0, request.echo) +
          ",\"finish_reason\":\"" +
          nameReason(choice.reason, !choice.calls.empty()) + "\"}";
+}
+
+void Completion::sendPiece(Choice &choice, const char *member,
+                           const std::string &piece,
+                           const std::string &logprobs) {
+  std::string fields = request.isChat
+                           ? "\"delta\":{\"" + std::string(member) + "\":"
+                           : "\"text\":";
+  appendJsonString(fields, piece);
+  fields += request.isChat ? "}" : "";
+  sendChoice(choice, fields + ",\"logprobs\":" + logprobs, nullptr);
+}
+
+void Completion::sendCalls(Choice &choice) {
+  sendChoice(choice,
+             "\"delta\":{\"tool_calls\":" + choice.formatCalls() +
+                 "},\"logprobs\":null",
+             nullptr);
+}
+
+void Completion::sendEnd(Choice &choice, const std::string &logprobs) {
+  sendChoice(choice,
+             std::string(request.isChat ? "\"delta\":{}" : "\"text\":\"\"") +
+                 ",\"logprobs\":" + logprobs,
+             nameReason(choice.reason, !choice.calls.empty()));
+}
+
+void Completion::sendError(int status, const std::string &message,
+                           const char *code) {
+  sendEvent(formatError(status, message, "", code));
+}
+
+void Completion::sendLast(ReplyPart part) {
+  if (request.includesUsage)
+    sendEvent(beginObject(/*isChunk=*/true) + "],\"usage\":" + formatUsage() +
+              "}");
+  part.body = "data: [DONE]\n\n";
+  outbox.post(std::move(part));
+}
+
+std::string Completion::formatReply() {
+  std::string out = beginObject(/*isChunk=*/false);
+  for (size_t i = 0; i < choices.size(); ++i)
+    out += (i ? "," : "") + formatChoice(*choices[i]);
+  return out + "],\"usage\":" + formatUsage() + "}";
 }
 
 /// Answers with an error, which ends all choices.
@@ -416,7 +548,7 @@ void Completion::fail(int status, const std::string &message,
     postError(outbox, exchange, status, message, "", code);
     return;
   }
-  sendEvent(formatError(status, message, "", code));
+  sendError(status, message, code);
   ReplyPart end;
   end.exchange = exchange;
   outbox.post(std::move(end));
@@ -428,10 +560,7 @@ void Completion::finishChoice(Choice &choice) {
                          ? choice.formatLogprobs(choice.numSent)
                          : "null";
   if (!hasFailed && request.streams && choice.reason != "gone")
-    sendChoice(choice,
-               std::string(request.isChat ? "\"delta\":{}" : "\"text\":\"\"") +
-                   ",\"logprobs\":" + rest,
-               nameReason(choice.reason, !choice.calls.empty()));
+    sendEnd(choice, rest);
   if (exchange->finish.empty() && !hasFailed)
     exchange->finish = choice.reason;
   if (++numFinished < choices.size())
@@ -449,18 +578,11 @@ void Completion::finishAll() {
     return;
   }
   if (request.streams) {
-    if (request.includesUsage)
-      sendEvent(beginObject(/*isChunk=*/true) + "],\"usage\":" + formatUsage() +
-                "}");
-    part.body = "data: [DONE]\n\n";
-    outbox.post(std::move(part));
+    sendLast(std::move(part));
     return;
   }
   part.status = 200;
-  part.body = beginObject(/*isChunk=*/false);
-  for (size_t i = 0; i < choices.size(); ++i)
-    part.body += (i ? "," : "") + formatChoice(*choices[i]);
-  part.body += "],\"usage\":" + formatUsage() + "}";
+  part.body = formatReply();
   outbox.post(std::move(part));
 }
 

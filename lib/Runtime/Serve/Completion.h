@@ -38,27 +38,32 @@ public:
 
   const char *whyAbandoned() const override;
   void reuse(int64_t count) override;
+  void score(size_t place, const NewToken &token) override;
   bool push(const NewToken &token) override;
   void finish(const char *reason, const Error &error) override;
 
 private:
   friend class Completion;
+  friend class ResponseReply;
   /// A token for `logprobs`.
   struct Entry {
-    TokenLogprob own;
+    TokenLogprob own = {-1, 0};
     std::vector<TokenLogprob> likeliest;
-    size_t offset;         ///< bytes of text before it
-    size_t firstCharacter; ///< characters of text before it
+    size_t offset = 0;         ///< bytes of text before it
+    size_t firstCharacter = 0; ///< characters of text before it
   };
 
+  void noteLogprobs(const NewToken &token);
   /// Takes text that was not stopped.
   void passOn(const std::string &piece);
   /// Writes text, in a stream at once.
   void show(const AnswerText &piece);
   void sendText(const char *member, std::string &piece);
-  std::string formatCalls() const;
-  /// Entries from `from` on, in the form of the request's interface.
-  std::string formatLogprobs(size_t from) const;
+  std::string formatCalls();
+  /// Entries from `from` on, in the form of the request's interface, behind
+  /// those of the prompt if it is `echoed`.
+  std::string formatLogprobs(size_t from, bool echoed = false) const;
+  std::string formatChatLogprobs(size_t from) const;
 
   std::shared_ptr<Completion> completion; ///< which forgets it at the end
   unsigned index;
@@ -87,22 +92,37 @@ public:
       : exchange(std::move(exchange)), outbox(outbox), model(model),
         request(std::move(request)) {}
 
+  virtual ~Completion() = default;
   /// Gives all texts to the scheduler.
   void start(Scheduler &scheduler);
 
-private:
+protected:
   friend class Choice;
 
-  /// Sends an event with a choice of this index: its text or delta.
-  void sendChoice(const Choice &choice, const std::string &fields,
-                  const char *finishReason);
-  void sendEvent(const std::string &data);
-  std::string beginObject(bool isChunk) const;
-  std::string formatChoice(const Choice &choice) const;
-  std::string formatUsage() const;
-  void fail(int status, const std::string &message, const char *code);
-  void finishChoice(Choice &choice);
-  void finishAll();
+  // What is sent, in the form of completions and chats.
+  /// The next piece of a choice's text; of a chat, "content" or
+  /// "reasoning_content".
+  virtual void sendPiece(Choice &choice, const char *member,
+                         const std::string &piece, const std::string &logprobs);
+  virtual void sendCalls(Choice &choice);
+  /// A choice is at its end; `logprobs` are of tokens that no text came after.
+  virtual void sendEnd(Choice &choice, const std::string &logprobs);
+  /// Ends a stream that has begun.
+  virtual void sendError(int status, const std::string &message,
+                         const char *code);
+  virtual void sendLast(ReplyPart part);
+  /// The reply of all choices, where it is no stream.
+  virtual std::string formatReply();
+
+  /// An event of this name, or of none.
+  void sendEvent(const std::string &data, const char *name = nullptr);
+  const CompletionPrompt &promptOf(const Choice &choice) const {
+    return request.prompts[choice.index / request.choices];
+  }
+  std::string nameModel() const {
+    return request.adapter ? model.info->adapters[size_t(request.adapter) - 1]
+                           : model.info->name;
+  }
 
   ExchangePtr exchange;
   Outbox &outbox;
@@ -111,10 +131,28 @@ private:
   std::string id;
   int64_t created = 0;
   std::vector<std::shared_ptr<Choice>> choices;
+  /// Of each prompt whose log-probabilities are wanted, those of its tokens.
+  std::vector<std::vector<Choice::Entry>> scores;
   size_t numFinished = 0;
   bool hasBegun = false; ///< events were sent
   bool hasFailed = false;
+
+private:
+  /// Sends an event with a choice of this index: its text or delta.
+  void sendChoice(const Choice &choice, const std::string &fields,
+                  const char *finishReason);
+  std::string beginObject(bool isChunk) const;
+  std::string formatChoice(Choice &choice) const;
+  std::string formatUsage() const;
+  void fail(int status, const std::string &message, const char *code);
+  void finishChoice(Choice &choice);
+  void finishAll();
 };
+
+/// A name that nothing else has.
+std::string makeId(const char *kind);
+/// The name of a call.
+std::string makeCallId();
 
 } // namespace attune::runtime
 

@@ -7,7 +7,7 @@
 
 #include "CompletionRequest.h"
 
-#include "MessageParts.h"
+#include "RequestMembers.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -17,18 +17,9 @@
 namespace attune::runtime {
 
 static constexpr int64_t mostChoices = 16;
-static constexpr size_t mostPrompts = 64, mostStops = 16, mostMessages = 4096;
-
-/// Members of OpenAI's requests that would change the answer, and that are not
-/// understood: an answer without them would be a wrong one.
-static bool refuseUnknown(const RequestFields &fields, RequestError &error) {
-  for (const char *name : {"suffix", "functions", "function_call", "audio"})
-    if (fields.has(name))
-      return error.set("'" + std::string(name) +
-                           "' is not supported by this server",
-                       name, "unsupported_parameter");
-  return true;
-}
+/// Log-probabilities of a reply's prompts: 64 MiB of them.
+static constexpr int64_t mostScores = int64_t(1) << 22;
+static constexpr size_t mostPrompts = 64, mostStops = 16;
 
 bool CompletionRequest::readPrompts(RequestFields &fields,
                                     const ServedModel &model,
@@ -38,8 +29,11 @@ bool CompletionRequest::readPrompts(RequestFields &fields,
     return error.set("'prompt' is missing: a text to continue", "prompt",
                      "missing_required_parameter");
   std::vector<const JsonValue *> all;
-  bool isList =
-      prompt->isArray() && !prompt->items.empty() && !prompt->items[0].isInt();
+  bool isList = prompt->isArray() && !prompt->items.empty() &&
+                !prompt->items[0].isNumber();
+  bool addsSpecial = true;
+  if (!fields.take("add_special_tokens", addsSpecial))
+    return false;
   if (!isList)
     all.push_back(prompt);
   else
@@ -57,9 +51,8 @@ bool CompletionRequest::readPrompts(RequestFields &fields,
         return error.set("the model carries no tokenizer: 'prompt' must be an "
                          "array of token ids",
                          "prompt");
-      Error problem;
-      if (!model.tokenizer->encode(item->string, next.ids, problem))
-        return error.set("'prompt': " + problem.message, "prompt");
+      if (!cutText(item->string, addsSpecial, model, next.ids, "prompt", error))
+        return false;
       next.text = item->string;
     } else {
       if (!item->isArray())
@@ -73,198 +66,6 @@ bool CompletionRequest::readPrompts(RequestFields &fields,
       next.ids.push_back(model.info->bos);
     prompts.push_back(std::move(next));
   }
-  return true;
-}
-
-//===----------------------------------------------------------------------===//
-// Messages
-//===----------------------------------------------------------------------===//
-
-/// Moves a schema to `place` of another one: what it refers to, as
-/// #/$defs/NAME, moves with it. Data in it (const, enum, examples) stays as it
-/// is.
-static void moveReferences(JsonValue &schema, const std::string &place) {
-  for (size_t i = 0; schema.isObject() && i < schema.keys.size(); ++i) {
-    std::string_view key = schema.keys[i];
-    JsonValue &value = schema.items[i];
-    if (key == "$ref" && value.isString() && value.string.substr(0, 1) == "#")
-      value.string.insert(1, place);
-    else if (key == "properties" || key == "$defs" || key == "definitions" ||
-             key == "prefixItems" || key == "anyOf" || key == "oneOf" ||
-             key == "allOf")
-      for (JsonValue &part : value.items)
-        moveReferences(part, place);
-    else if (key == "items" || key == "additionalProperties")
-      moveReferences(value, place);
-  }
-}
-
-/// The texts that are a call of one of the tools, `only` this one if it is not
-/// empty, as a schema. False: a tool has no name, or none is called `only`.
-static bool describeCalls(const JsonValue &tools, const std::string &only,
-                          std::string &schema) {
-  size_t count = 0;
-  schema = "{\"anyOf\":[";
-  for (const JsonValue &tool : tools.items) {
-    const JsonValue *function =
-        tool.isObject() ? tool.find("function") : nullptr;
-    const JsonValue *name =
-        function && function->isObject() ? function->find("name") : nullptr;
-    if (!name || !name->isString())
-      return false;
-    if (!only.empty() && name->string != only)
-      continue;
-    schema += std::string(count ? "," : "") +
-              "{\"type\":\"object\",\"properties\":{\"name\":{\"const\":";
-    appendJsonString(schema, name->string);
-    schema += "},\"arguments\":";
-    const JsonValue *parameters = function->find("parameters");
-    if (parameters && !parameters->isNull()) {
-      JsonValue moved = *parameters;
-      moveReferences(moved, "/anyOf/" + std::to_string(count) +
-                                "/properties/arguments");
-      appendJson(schema, moved);
-    } else {
-      schema += "{\"type\":\"object\"}";
-    }
-    schema += "},\"required\":[\"name\",\"arguments\"],"
-              "\"additionalProperties\":false}";
-    ++count;
-  }
-  schema += "]}";
-  return count > 0;
-}
-
-/// `tool_choice`: whether tools may be called is in `tools`, which becomes null
-/// if not; if one must be, the text has no other form.
-bool CompletionRequest::readToolChoice(RequestFields &fields,
-                                       const ServedModel &model,
-                                       const JsonValue *&tools,
-                                       RequestError &error) {
-  const JsonValue *choice = fields.find("tool_choice");
-  if (!choice)
-    return true;
-  std::string_view word;
-  if (choice->isString())
-    word = choice->string;
-  if (word == "auto")
-    return true;
-  if (word == "none") {
-    tools = nullptr;
-    return true;
-  }
-  const JsonValue *function =
-      choice->isObject() ? choice->find("function") : nullptr;
-  const JsonValue *name =
-      function && function->isObject() ? function->find("name") : nullptr;
-  if (word != "required" && !(name && name->isString()))
-    return fields.expected("tool_choice",
-                           "\"none\", \"auto\", \"required\" or "
-                           "{\"type\": \"function\", \"function\": {\"name\": "
-                           "...}}",
-                           *choice);
-  TextForm form;
-  form.kind = TextForm::Kind::JsonSchema;
-  if (!tools || !describeCalls(*tools, name ? name->string : "", form.source))
-    return error.set(name ? "'tool_choice': 'tools' has no function '" +
-                                name->string + "'"
-                          : "'tool_choice': 'tools' has no function",
-                     "tool_choice");
-  if (options.automaton)
-    return error.set("'tool_choice': a call of a tool has a form of its own, "
-                     "which 'response_format' cannot change",
-                     "tool_choice");
-  Error problem;
-  options.automaton = model.constraints->make(form, problem);
-  return options.automaton || error.set("'tools': " + problem.message, "tools");
-}
-
-/// Variables of the chat template. Templates call what `reasoning_effort` says
-/// by one of three names; they pass over others.
-static bool readVariables(RequestFields &fields, JsonValue &variables) {
-  variables.kind = JsonValue::Kind::Object;
-  auto set = [&](const char *name, JsonValue value) {
-    variables.keys.push_back(name);
-    variables.items.push_back(std::move(value));
-  };
-  std::string effort;
-  if (!fields.take("reasoning_effort", effort))
-    return false;
-  if (!effort.empty()) {
-    JsonValue thinks, level;
-    thinks.kind = JsonValue::Kind::Bool;
-    thinks.boolean = effort != "none";
-    level.kind = JsonValue::Kind::String;
-    level.string = effort;
-    set("enable_thinking", thinks); // Qwen 3, GLM 4.5, SmolLM 3
-    set("thinking", thinks);        // DeepSeek V3.1, Granite 3
-    set("reasoning_effort", level); // gpt-oss
-  }
-  const JsonValue *given = fields.find("chat_template_kwargs");
-  if (given && !given->isObject())
-    return fields.expected("chat_template_kwargs", "an object", *given);
-  for (size_t i = 0; given && i < given->items.size(); ++i)
-    set(given->keys[i].c_str(), given->items[i]);
-  return true;
-}
-
-bool CompletionRequest::readMessages(RequestFields &fields,
-                                     const ServedModel &model,
-                                     RequestError &error) {
-  if (!model.chat)
-    return error.set(model.noChat, "messages");
-  const JsonValue *list = fields.find("messages");
-  if (!list)
-    return error.set("'messages' is missing: what was said so far", "messages",
-                     "missing_required_parameter");
-  if (!list->isArray())
-    return fields.expected("messages", "an array of messages", *list);
-  if (list->items.empty())
-    return error.set("'messages': expected at least one message", "messages");
-  if (list->items.size() > mostMessages)
-    return error.set("'messages': expected at most " +
-                         std::to_string(mostMessages) + " messages",
-                     "messages");
-  JsonValue messages = *list;
-  MessageReader reader(*model.info, model.capacity, model.mostPixels,
-                       model.chat->takesParts(), error);
-  for (JsonValue &message : messages.items)
-    if (!reader.read(message))
-      return false;
-  const JsonValue *tools = fields.find("tools");
-  if (tools && !tools->isArray())
-    return fields.expected("tools", "an array of tools", *tools);
-  if (tools && tools->items.empty())
-    tools = nullptr;
-  if (!readToolChoice(fields, model, tools, error))
-    return false;
-  if (tools && !model.chat->takesTools())
-    return error.set("'tools': the model's chat template knows no tools",
-                     "tools", "unsupported_parameter");
-  if (tools)
-    this->tools.reset(new JsonValue(*tools));
-  JsonValue variables;
-  if (!readVariables(fields, variables))
-    return false;
-  CompletionPrompt prompt;
-  Error problem;
-  auto encode = [&](Error &problem) {
-    return model.chat->encode(*model.tokenizer, messages, tools, &variables,
-                              prompt.ids, problem);
-  };
-  // Some templates put arguments of calls behind texts, as the texts that they
-  // were (DeepSeek's).
-  Error ignored;
-  if ((!encode(problem) &&
-       !(restoreArguments(messages, *list) && encode(ignored))) ||
-      !placePictures(*model.info, reader.pictures.size(), prompt.ids, problem))
-    return error.set(problem.message, "messages");
-  startsInReasoning =
-      model.answers.opensReasoning(*model.tokenizer, prompt.ids);
-  if (startsInReasoning)
-    options.formBehind = model.answers.closing;
-  prompt.pictures = std::move(reader.pictures);
-  prompts.push_back(std::move(prompt));
   return true;
 }
 
@@ -360,9 +161,9 @@ bool CompletionRequest::readOutput(RequestFields &fields,
                                    RequestError &error) {
   int64_t most = -1;
   for (const char *name : {"max_tokens", "max_completion_tokens"})
-    if (!fields.take(name, 1, INT64_MAX, most))
+    if (!fields.take(name, isChat ? 1 : 0, INT64_MAX, most))
       return false;
-  if (most > 0) {
+  if (most >= 0) {
     options.maxNewTokens = most;
     options.given.push_back("max-new-tokens");
   }
@@ -379,9 +180,14 @@ bool CompletionRequest::readOutput(RequestFields &fields,
     return false;
   }
   options.logprobs = likeliest;
+  if (const JsonValue *ids = fields.find("stop_token_ids"))
+    if (!fields.takeIds("stop_token_ids", *ids, model.vocabulary, stopIds))
+      return false;
   if (!fields.take("n", 1, mostChoices, choices) ||
       !fields.take("best_of", 1, INT64_MAX, bestOf) ||
-      !fields.take("stream", streams) || !fields.take("echo", echo) ||
+      !fields.take("stream", streams) ||
+      !fields.take("return_tokens_as_token_ids", namesIds) ||
+      (!isChat && !fields.take("echo", echo)) ||
       !fields.take("stop", mostStops, options.stops))
     return false;
   if (fields.has("best_of") && bestOf != choices)
@@ -389,11 +195,8 @@ bool CompletionRequest::readOutput(RequestFields &fields,
                          std::to_string(choices) +
                          ", since all texts are given",
                      "best_of");
-  if (echo && likeliest >= 0)
-    return error.set("'echo' with 'logprobs': the log-probabilities of a "
-                     "prompt are not computed; leave one of them out (the "
-                     "program's 'perplexity' scores a text)",
-                     "echo");
+  if (scoresPrompt() && !model.noScores.empty())
+    return error.set("'echo' with 'logprobs': " + model.noScores, "echo");
   for (const std::string &stop : options.stops)
     if (stop.empty())
       return error.set("'stop': a text is empty", "stop");
@@ -406,59 +209,6 @@ bool CompletionRequest::readOutput(RequestFields &fields,
       return false;
   }
   return readForm(fields, model, error);
-}
-
-/// Reads the form that the text must have.
-bool CompletionRequest::readForm(RequestFields &fields,
-                                 const ServedModel &model,
-                                 RequestError &error) {
-  const JsonValue *format = fields.find("response_format");
-  if (!format)
-    return true;
-  auto fail = [&](const std::string &what) {
-    return error.set("'response_format': " + what, "response_format");
-  };
-  const JsonValue *type = format->isObject() ? format->find("type") : nullptr;
-  if (!type || !type->isString())
-    return fail("expected an object with a type");
-  TextForm form;
-  auto takeText = [&](const char *name) {
-    const JsonValue *text = format->find(name);
-    if (text && text->isString())
-      form.source = text->string;
-    return (text && text->isString()) ||
-           fail("expected a string '" + std::string(name) + "'");
-  };
-  if (type->string == "text")
-    return true;
-  if (type->string == "json_object") {
-    form.kind = TextForm::Kind::JsonObject;
-  } else if (type->string == "json_schema") {
-    form.kind = TextForm::Kind::JsonSchema;
-    const JsonValue *inner = format->find("json_schema");
-    const JsonValue *schema =
-        inner && inner->isObject() ? inner->find("schema") : nullptr;
-    if (!schema)
-      return fail("expected 'json_schema': {\"schema\": ...}");
-    appendJson(form.source, *schema);
-  } else if (type->string == "regex") {
-    form.kind = TextForm::Kind::Pattern;
-    if (!takeText("pattern"))
-      return false;
-  } else if (type->string == "grammar") {
-    form.kind = TextForm::Kind::Grammar;
-    if (!takeText("grammar"))
-      return false;
-  } else {
-    return fail("expected a type text, json_object, json_schema, regex or "
-                "grammar, found '" +
-                type->string + "'");
-  }
-  if (!model.constraints)
-    return fail("the model carries no tokenizer");
-  Error problem;
-  options.automaton = model.constraints->make(form, problem);
-  return options.automaton || fail(problem.message);
 }
 
 /// A model with adapters goes by its own name and those of the adapters. Of
@@ -486,7 +236,8 @@ bool CompletionRequest::read(const JsonValue &body, bool chat,
   isChat = chat;
   options = model.defaults;
   RequestFields fields(body, error);
-  if (!readModel(fields, model, error) || !refuseUnknown(fields, error) ||
+  if (!readModel(fields, model, error) ||
+      !checkMembers(body, chat, unknown, error) ||
       !readOutput(fields, model, error) || !readSampling(fields, model, error))
     return false;
   if (!(chat ? readMessages(fields, model, error)
@@ -497,21 +248,81 @@ bool CompletionRequest::read(const JsonValue &body, bool chat,
     if (chat)
       ends.insert(ends.end(), model.chatEnds.begin(), model.chatEnds.end());
   }
+  ends.insert(ends.end(), stopIds.begin(), stopIds.end());
   options.sampling.ends = ends;
-  const char *parameter = chat ? "messages" : "prompt";
+  return checkLengths(model, error);
+}
+
+bool CompletionRequest::refuseLength(const std::string &count,
+                                     const ServedModel &model,
+                                     const char *parameter,
+                                     RequestError &error) {
+  return error.set("the prompt has " + count +
+                       " tokens, which leaves no room for new ones in a "
+                       "context of " +
+                       std::to_string(model.capacity),
+                   parameter, "context_length_exceeded");
+}
+
+bool CompletionRequest::cutText(const std::string &text, bool addSpecial,
+                                const ServedModel &model,
+                                std::vector<int64_t> &ids,
+                                const char *parameter,
+                                RequestError &error) const {
+  auto most = static_cast<size_t>(std::max<int64_t>(mostTokens(model), 0));
+  auto encode = [&](std::string_view part, bool special) {
+    model.cutBytes.fetch_add(static_cast<int64_t>(part.size()));
+    ids.clear();
+    Error problem;
+    return model.tokenizer->encode(part, ids, problem, special) ||
+           error.set("'" + std::string(parameter) + "': " + problem.message,
+                     parameter);
+  };
+  // A text far beyond the context takes long, while other requests wait: its
+  // beginning shows that it is too long. What a text is cut off at changes the
+  // tokens there, but not a sixteenth of all.
+  for (size_t length = most * 16 + 4096; length < text.size(); length *= 4) {
+    size_t end = length;
+    while (end > 0 && (text[end] & 0xC0) == 0x80)
+      --end; // within a character
+    if (!encode(std::string_view(text).substr(0, end), /*special=*/false))
+      return false;
+    if (ids.size() > most + most / 16 + 64)
+      return refuseLength("more than " + std::to_string(most), model, parameter,
+                          error);
+  }
+  return encode(text, addSpecial);
+}
+
+bool CompletionRequest::checkLengths(const ServedModel &model,
+                                     RequestError &error) const {
+  const char *parameter = isChat ? "messages" : "prompt";
+  int64_t sum = 0;
   for (const CompletionPrompt &prompt : prompts) {
     auto length = static_cast<int64_t>(prompt.ids.size());
+    sum += length;
     if (length == 0)
       return error.set("the prompt is empty, and the model names no token to "
                        "begin with",
                        parameter);
-    if (length >= model.capacity)
-      return error.set("the prompt has " + std::to_string(length) +
-                           " tokens, which leaves no room for new ones in a "
-                           "context of " +
-                           std::to_string(model.capacity),
-                       parameter, "context_length_exceeded");
+    if (length > mostTokens(model))
+      return refuseLength(std::to_string(length), model, parameter, error);
+    if (scoresPrompt() && model.mostScored >= 0 && length > model.mostScored)
+      return error.set("'echo' with 'logprobs': the prompt has " +
+                           std::to_string(length) +
+                           " tokens, but this model computes texts of more "
+                           "than " +
+                           std::to_string(model.mostScored) +
+                           " otherwise, which are not scored",
+                       "echo");
   }
+  if (scoresPrompt() && sum > mostScores / (options.logprobs + 1))
+    return error.set("'echo' with 'logprobs': the prompts have " +
+                         std::to_string(sum) + " tokens, of which at most " +
+                         std::to_string(mostScores / (options.logprobs + 1)) +
+                         " are scored at once with 'logprobs': " +
+                         std::to_string(options.logprobs),
+                     "echo");
   return true;
 }
 

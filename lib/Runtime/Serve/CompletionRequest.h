@@ -15,6 +15,7 @@
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Constraint.h"
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,11 @@ struct ServedModel {
   int64_t capacity = 0; ///< most tokens of a sequence
   uint64_t mostPixels = uint64_t(1) << 26; ///< of a request's pictures
   int64_t vocabulary = 0;
+  mutable std::atomic<int64_t> cutBytes{0}; ///< of texts that became tokens
+  /// Why prompts cannot be scored; and the most tokens of those that can, -1:
+  /// as many as there may be.
+  std::string noScores;
+  int64_t mostScored = -1;
   int64_t created = 0; ///< seconds since 1970, when serving began
 };
 
@@ -48,15 +54,24 @@ struct CompletionRequest {
   bool isChat = false;
   int64_t adapter = 0; ///< its number; 0: none
   std::vector<CompletionPrompt> prompts;
-  GenerateOptions options; ///< with the model's own settings
-  std::vector<int64_t> ends;
-  int64_t choices = 1; ///< for each prompt
+  GenerateOptions options;            ///< with the model's own settings
+  std::vector<int64_t> ends, stopIds; ///< the request's own are among them
+  int64_t choices = 1;                ///< for each prompt
   bool streams = false;
   bool includesUsage = false; ///< at the end of a stream
   bool echo = false;
   /// That the model may call; null: its text has no calls.
   std::shared_ptr<const JsonValue> tools;
+  /// The prompt tells of them, as the chat template cannot (Chat/PlainTools.h).
+  bool tellsOfTools = false;
+  bool callsOnce = false;         ///< a second call is left out
   bool startsInReasoning = false; ///< the prompt has opened it
+  /// Tokens are named by their ids in `logprobs`.
+  bool namesIds = false;
+  std::vector<std::string> unknown; ///< members that nobody reads
+
+  /// Whether the log-probabilities of a prompt's tokens are wanted.
+  bool scoresPrompt() const { return echo && options.logprobs >= 0; }
 
   /// Reads the body of a request to /v1/completions or /v1/chat/completions.
   bool read(const JsonValue &body, bool chat, const ServedModel &model,
@@ -69,12 +84,30 @@ private:
                    RequestError &error);
   bool readMessages(RequestFields &fields, const ServedModel &model,
                     RequestError &error);
+  bool layOutMessages(const JsonValue &given, JsonValue messages,
+                      const JsonValue *tools, ChatPrompt::Request request,
+                      const ServedModel &model, std::string &text,
+                      RequestError &error);
   bool readToolChoice(RequestFields &fields, const ServedModel &model,
                       const JsonValue *&tools, RequestError &error);
   bool readSampling(RequestFields &fields, const ServedModel &model,
                     RequestError &error);
+  /// The most tokens of a prompt.
+  int64_t mostTokens(const ServedModel &model) const {
+    return model.capacity - (options.maxNewTokens == 0 ? 0 : 1);
+  }
+  static bool refuseLength(const std::string &count, const ServedModel &model,
+                           const char *parameter, RequestError &error);
+  /// Cuts a text into tokens. One that has certainly more than there is room
+  /// for is refused before all of it is cut.
+  bool cutText(const std::string &text, bool addSpecial,
+               const ServedModel &model, std::vector<int64_t> &ids,
+               const char *parameter, RequestError &error) const;
+  bool checkLengths(const ServedModel &model, RequestError &error) const;
   bool readForm(RequestFields &fields, const ServedModel &model,
                 RequestError &error);
+  bool setForm(const TextForm &form, const char *member,
+               const ServedModel &model, RequestError &error);
   bool readOutput(RequestFields &fields, const ServedModel &model,
                   RequestError &error);
 };

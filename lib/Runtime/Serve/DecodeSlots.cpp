@@ -227,14 +227,38 @@ void DecodeSlots::clear(unsigned slot) {
 
 bool DecodeSlots::append(unsigned slot, const int64_t *ids, const int64_t *keys,
                          size_t count, Error &error) {
-  Session &session = group.session(slot);
-  std::vector<int64_t> &prompt = slots[slot].prompt;
-  bool isNext = session.length() == static_cast<int64_t>(prompt.size());
-  if (!session.step(ids, static_cast<int64_t>(count), error))
+  if (!group.session(slot).step(ids, static_cast<int64_t>(count), error))
     return false;
-  if (isNext && count >= fewRows)
-    prompt.insert(prompt.end(), keys, keys + count);
+  noteAppended(slot, keys, count);
   return true;
+}
+
+const float *DecodeSlots::appendAll(unsigned slot, const int64_t *ids,
+                                    const int64_t *keys, size_t count,
+                                    Error &error) {
+  Session &session = group.session(slot);
+  const float *rows = nullptr;
+  if (session.canGuess()) {
+    rows = group.stepAll(slot, ids, static_cast<int64_t>(count), error);
+  } else {
+    session.setCandidates(0);
+    if (count != 1)
+      error.set(ExitInternalError, "a step gives the logits of one token");
+    else if (session.step(ids, 1, error))
+      rows = session.logits(error);
+  }
+  if (rows)
+    noteAppended(slot, keys, count);
+  return rows;
+}
+
+/// The slot has got `count` more tokens of a prompt.
+void DecodeSlots::noteAppended(unsigned slot, const int64_t *keys,
+                               size_t count) {
+  std::vector<int64_t> &prompt = slots[slot].prompt;
+  auto before = static_cast<size_t>(group.session(slot).length()) - count;
+  if (before == prompt.size() && count >= fewRows)
+    prompt.insert(prompt.end(), keys, keys + count);
 }
 
 int64_t DecodeSlots::countPositions() const {

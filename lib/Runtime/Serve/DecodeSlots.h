@@ -107,6 +107,11 @@ public:
   /// Appends a piece of a prompt, whose ids have these keys.
   bool append(unsigned slot, const int64_t *ids, const int64_t *keys,
               size_t count, Error &error);
+  /// The same where all logits are wanted, [count, vocabulary], valid until the
+  /// next step: of one token at a time unless givesAllLogits(). Null: failed.
+  const float *appendAll(unsigned slot, const int64_t *ids, const int64_t *keys,
+                         size_t count, Error &error);
+  bool givesAllLogits(unsigned slot) { return group.session(slot).canGuess(); }
   /// Whether step() takes several slots.
   bool stepsTogether() const { return group.stepsTogether(); }
   std::string whyAlone() const { return group.whyAlone(); }
@@ -135,6 +140,7 @@ private:
     bool isTaken = false;
     uint64_t lastUse = 0;
   };
+  void noteAppended(unsigned slot, const int64_t *keys, size_t count);
   unsigned numberOf(const Slot &slot) const {
     return static_cast<unsigned>(&slot - slots.data());
   }

@@ -9,6 +9,8 @@
 
 #include "../Clock.h"
 #include "Completion.h"
+#include "ResponseReply.h"
+#include "ResponseRequest.h"
 #include "TextsTask.h"
 
 #include <cstring>
@@ -16,8 +18,9 @@
 namespace attune::runtime {
 
 static constexpr std::string_view paths[] = {
-    "/v1/completions", "/v1/chat/completions", "/v1/embeddings", "/v1/rerank",
-    "/tokenize",       "/detokenize"};
+    "/v1/completions", "/v1/chat/completions", "/v1/responses",
+    "/v1/embeddings",  "/v1/rerank",           "/tokenize",
+    "/detokenize"};
 
 bool Desk::handles(std::string_view path) {
   for (std::string_view known : paths)
@@ -111,6 +114,8 @@ void Desk::handle(const ExchangePtr &exchange) {
   exchange->request.body = std::string();
   if (path == "/v1/embeddings")
     embed(exchange, body);
+  else if (path == "/v1/responses")
+    respond(exchange, body);
   else if (path == "/v1/rerank")
     rerank(exchange, body);
   else if (path == "/tokenize")
@@ -121,22 +126,42 @@ void Desk::handle(const ExchangePtr &exchange) {
     complete(exchange, body, path == "/v1/chat/completions");
 }
 
+bool Desk::read(const ExchangePtr &exchange, const JsonValue &body, bool chat,
+                CompletionRequest &request, RequestError &error) {
+  if (!scheduler.generates())
+    return error.set("model '" + model.info->name +
+                     "' does not generate texts");
+  bool isGood = request.read(body, chat, model, error);
+  exchange->unknown = std::move(request.unknown);
+  return isGood;
+}
+
 void Desk::complete(const ExchangePtr &exchange, const JsonValue &body,
                     bool chat) {
   RequestError error;
-  if (!scheduler.generates()) {
-    error.set("model '" + model.info->name + "' does not generate texts");
-    refuse(exchange, error);
-    return;
-  }
   CompletionRequest request;
-  if (!request.read(body, chat, model, error)) {
+  if (!read(exchange, body, chat, request, error)) {
     refuse(exchange, error);
     return;
   }
   // make_shared wants more of the C++ library than products have.
   std::shared_ptr<Completion> completion(
       new Completion(exchange, outbox, model, std::move(request)));
+  completion->start(scheduler);
+}
+
+void Desk::respond(const ExchangePtr &exchange, const JsonValue &body) {
+  RequestError error;
+  CompletionRequest request;
+  JsonValue chat;
+  if (!makeChatBody(body, chat, error) ||
+      !read(exchange, chat, /*chat=*/true, request, error)) {
+    nameMembersOfResponse(error);
+    refuse(exchange, error);
+    return;
+  }
+  std::shared_ptr<Completion> completion(
+      new ResponseReply(exchange, outbox, model, std::move(request), body));
   completion->start(scheduler);
 }
 
@@ -149,7 +174,7 @@ static bool readInputs(RequestFields &fields, const ServedModel &model,
     return error.set("'input' is missing: a text to embed, or several", "input",
                      "missing_required_parameter");
   std::vector<const JsonValue *> all;
-  if (input->isArray() && !input->items.empty() && !input->items[0].isInt())
+  if (input->isArray() && !input->items.empty() && !input->items[0].isNumber())
     for (const JsonValue &item : input->items)
       all.push_back(&item);
   else
@@ -327,6 +352,7 @@ void Desk::tokenize(const ExchangePtr &exchange, const JsonValue &body) {
          fields.take("with_pieces", pieces) &&
          (model.tokenizer->encode(text, ids, problem, addSpecial) ||
           error.set(problem.message, "content"));
+  model.cutBytes.fetch_add(static_cast<int64_t>(text.size()));
   if (!good) {
     refuse(exchange, error);
     return;

@@ -49,6 +49,9 @@ private:
   void loop();
   void handle(const ExchangePtr &exchange);
   void complete(const ExchangePtr &exchange, const JsonValue &body, bool chat);
+  void respond(const ExchangePtr &exchange, const JsonValue &body);
+  bool read(const ExchangePtr &exchange, const JsonValue &body, bool chat,
+            CompletionRequest &request, RequestError &error);
   void embed(const ExchangePtr &exchange, const JsonValue &body);
   void rerank(const ExchangePtr &exchange, const JsonValue &body);
   bool chooseModel(RequestFields &fields, TextsTask::Settings &settings,

@@ -39,10 +39,11 @@ struct Exchange {
 
   // For the log, set before the last part of the reply.
   int64_t promptTokens = 0, cachedTokens = 0, newTokens = 0;
-  int64_t reasoningTokens = 0; ///< of the new ones
-  double firstToken = 0;       ///< when it came
-  std::string finish;          ///< why the text ended
-  int status = 0;              ///< of the reply; the loop keeps it
+  int64_t reasoningTokens = 0;      ///< of the new ones
+  double firstToken = 0;            ///< when it came
+  std::string finish;               ///< why the text ended
+  std::vector<std::string> unknown; ///< members of the request that none reads
+  int status = 0;                   ///< of the reply; the loop keeps it
 };
 using ExchangePtr = std::shared_ptr<Exchange>;
 

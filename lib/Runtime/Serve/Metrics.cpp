@@ -57,8 +57,8 @@ void Metrics::countRequest(std::string_view path, int status, double seconds,
   requests.push_back({std::string(path), status, 1});
 }
 
-std::string Metrics::format(const Scheduler &scheduler,
-                            size_t connections) const {
+std::string Metrics::format(const Scheduler &scheduler, size_t connections,
+                            int64_t cutBytes) const {
   std::string out;
   begin(out, "attune_requests_total", "counter", "Requests answered.");
   for (const Requests &each : requests)
@@ -71,6 +71,8 @@ std::string Metrics::format(const Scheduler &scheduler,
     out += std::string(name) + " " + std::to_string(value) + "\n";
   };
   const SchedulerCounts &counts = scheduler.counts();
+  add("attune_tokenized_bytes_total", "counter",
+      "Bytes of texts that were cut into tokens.", cutBytes);
   add("attune_prompts_total", "counter", "Prompts that got a slot.",
       counts.prompts.load());
   add("attune_prompt_hits_total", "counter",

@@ -37,7 +37,9 @@ public:
   void countRequest(std::string_view path, int status, double seconds,
                     double untilFirstToken);
   /// The text format of Prometheus, version 0.0.4.
-  std::string format(const Scheduler &scheduler, size_t connections) const;
+  /// `cutBytes`: of texts that became tokens.
+  std::string format(const Scheduler &scheduler, size_t connections,
+                     int64_t cutBytes) const;
 
 private:
   struct Requests {

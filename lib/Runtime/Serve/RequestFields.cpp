@@ -16,6 +16,18 @@ const JsonValue *RequestFields::find(std::string_view name) const {
   return value && !value->isNull() ? value : nullptr;
 }
 
+/// A whole number. Some languages write 8 as 8.0, or 1e3.
+static bool asWhole(const JsonValue &value, int64_t &number) {
+  constexpr double exact = 9007199254740992; // up to 2^53
+  number = value.integer;
+  if (value.isInt())
+    return true;
+  if (!value.isNumber() || !(value.real >= -exact && value.real <= exact))
+    return false;
+  number = static_cast<int64_t>(value.real);
+  return static_cast<double>(number) == value.real;
+}
+
 static std::string formatNumber(double value) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.10g", value);
@@ -27,10 +39,6 @@ bool RequestFields::expected(std::string_view name, const std::string &what,
   std::string value = found.isInt()      ? std::to_string(found.integer)
                       : found.isNumber() ? formatNumber(found.real)
                                          : found.kindName();
-  // 8.0 is no whole number here.
-  if (found.isNumber() && !found.isInt() &&
-      value.find_first_not_of("-0123456789") == std::string::npos)
-    value += ".0";
   return error.set("'" + std::string(name) + "': expected " + what +
                        ", found " + value,
                    name);
@@ -48,8 +56,8 @@ bool RequestFields::take(std::string_view name, bool &value) {
 bool RequestFields::take(std::string_view name, int64_t least, int64_t most,
                          int64_t &value) {
   const JsonValue *found = find(name);
-  if (found &&
-      (!found->isInt() || found->integer < least || found->integer > most))
+  int64_t number = 0;
+  if (found && (!asWhole(*found, number) || number < least || number > most))
     return expected(name,
                     "a whole number " +
                         (least == INT64_MIN && most == INT64_MAX ? "of 64 bits"
@@ -59,7 +67,7 @@ bool RequestFields::take(std::string_view name, int64_t least, int64_t most,
                                    std::to_string(most)),
                     *found);
   if (found)
-    value = found->integer;
+    value = number;
   return true;
 }
 
@@ -119,10 +127,11 @@ bool RequestFields::takeIds(std::string_view name, const JsonValue &value,
   ids.clear();
   ids.reserve(value.items.size());
   for (const JsonValue &item : value.items) {
-    if (!item.isInt() || item.integer < 0 || item.integer >= end)
+    int64_t id = 0;
+    if (!asWhole(item, id) || id < 0 || id >= end)
       return expected(name, "token ids from 0 to " + std::to_string(end - 1),
                       item);
-    ids.push_back(item.integer);
+    ids.push_back(id);
   }
   return true;
 }

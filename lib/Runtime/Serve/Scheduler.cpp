@@ -30,6 +30,8 @@ static constexpr double sliceOfRound = 0.25, gapOfRound = 0.15;
 /// The piece before anything is measured; about the shortest that is worth
 /// reading all weights for.
 static constexpr size_t firstPiece = 64;
+/// Bytes of all logits of a piece, unless its fewest rows take more.
+static constexpr size_t mostLogits = size_t(32) << 20;
 /// Seconds after which a piece ends, so that other prompts have their turns.
 static constexpr double longestPiece = 1;
 
@@ -259,8 +261,10 @@ bool Scheduler::enter(Active &each, Error &error) {
   each.keys =
       cacheKeys(model.info(), each.request.prompt, each.request.pictures);
   size_t computed = 0;
-  if (!slots->take(each.keys, each.request.pictures, each.request.adapter,
-                   each.slot, computed, error))
+  static const std::vector<int64_t> nothing;
+  if (!slots->take(each.request.scoresPrompt ? nothing : each.keys,
+                   each.request.pictures, each.request.adapter, each.slot,
+                   computed, error))
     return false;
   if (const CachePages *memory = slots->memory()) {
     // A text that goes on from what another one will compute needs none yet.
@@ -402,9 +406,13 @@ void Scheduler::noteReuse(Active &each, size_t computed) {
 }
 
 bool Scheduler::takeToken(Active &each) {
-  ++each.numNew;
   NewToken token;
   Error error;
+  if (each.request.limit == 0) {
+    finish(each, "length", error);
+    return false;
+  }
+  ++each.numNew;
   if (!each.chooser->choose(each.history, bannedAt(each.numNew), token,
                             error)) {
     finish(each, "error", error);
@@ -557,6 +565,14 @@ size_t Scheduler::choosePiece(const Active &each, bool isAlone) {
                        longestPiece / perToken);
   }
   count = std::min(std::max(count, double(fewRows)), double(longPiece));
+  if (each.request.scoresPrompt) {
+    if (!slots->givesAllLogits(each.slot))
+      return 1;
+    auto row = static_cast<size_t>(slots->session(each.slot).vocabulary()) *
+               sizeof(float);
+    count =
+        std::min(count, std::max(double(mostLogits / row), double(fewRows)));
+  }
   size_t unit = slots->pieceUnit(each.slot);
   size_t piece = (static_cast<size_t>(count) + unit - 1) / unit * unit;
   if (left < piece + fewRows)
@@ -627,10 +643,33 @@ bool Scheduler::seeNext(Active &each, bool isAlone) {
   return each.sees;
 }
 
+/// Tells of the logits of the prompt's next `count` tokens, with pauses for
+/// tokens of others: with a large vocabulary that takes its time, too.
+void Scheduler::score(Active &each, const float *rows, size_t count,
+                      bool isAlone) {
+  const std::vector<int64_t> &prompt = each.request.prompt;
+  int64_t width = slots->session(each.slot).vocabulary();
+  for (size_t i = 0; i < count; ++i) {
+    size_t place = each.computed + i + 1;
+    if (place < prompt.size())
+      each.request.sink->score(
+          place,
+          {prompt[place], rows + static_cast<int64_t>(i) * width, width});
+    if (isAlone || !mayPause() ||
+        monotonicTime() - lastRound < roundTime * sliceOfRound)
+      continue;
+    dropAbandonedTexts(/*onlyDecoding=*/true);
+    computeTokens();
+    numbers.pauses.fetch_add(1);
+    lastRound = monotonicTime();
+  }
+}
+
 bool Scheduler::computePiece(Active &each, bool isAlone) {
   const std::vector<int64_t> &prompt = each.request.prompt;
   Error error;
-  noteReuse(each, slots->adopt(each.slot, each.keys, each.computed, error));
+  if (!each.request.scoresPrompt)
+    noteReuse(each, slots->adopt(each.slot, each.keys, each.computed, error));
   if (error.code != ExitSuccess) {
     finish(each, "error", error);
     return false;
@@ -648,13 +687,21 @@ bool Scheduler::computePiece(Active &each, bool isAlone) {
     each.chooser->prepare(bannedAt(1));
   double time;
   const int64_t *piece = prompt.data() + each.computed;
+  const int64_t *keys = each.keys.data() + each.computed;
+  const float *rows = nullptr;
   if (!timePiece(each, isAlone, time, [&](Error &problem) {
-        return slots->append(each.slot, piece, each.keys.data() + each.computed,
-                             count, problem);
+        if (!each.request.scoresPrompt)
+          return slots->append(each.slot, piece, keys, count, problem);
+        rows = slots->appendAll(each.slot, piece, keys, count, problem);
+        return rows != nullptr;
       }))
     return false;
+  if (rows)
+    score(each, rows, count, isAlone);
   each.computed += count;
   numbers.promptTokens.fetch_add(static_cast<int64_t>(count));
+  if (count == 1)
+    return true; // this says nothing of longer pieces
   perToken = time / static_cast<double>(count);
   if (!isAlone && mayPause())
     gapPerToken = longestGap / static_cast<double>(count);

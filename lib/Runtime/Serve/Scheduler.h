@@ -52,6 +52,9 @@ public:
   virtual const char *whyAbandoned() const { return nullptr; }
   /// So many more tokens of the prompt need no computing, as a cache has them.
   virtual void reuse(int64_t count) {}
+  /// The prompt's token at `place`, which is not the first one, and the logits
+  /// that it was predicted with, if the request `scoresPrompt`.
+  virtual void score(size_t place, const NewToken &token) {}
   /// False: no more tokens are wanted.
   virtual bool push(const NewToken &token) { return false; }
   /// The last call. `reason` is "eos", "length", "context", "caller", what
@@ -64,11 +67,14 @@ struct SequenceRequest {
   std::vector<int64_t> prompt; ///< at least one token, fewer than the capacity
   std::vector<PicturePtr> pictures; ///< that its image tokens stand for
   int64_t adapter = 0;              ///< its number; 0: none
-  int64_t limit = 1;                ///< most new tokens
+  int64_t limit = 1;                ///< most new tokens; 0: the prompt alone
   bool isContextEnd = false;        ///< the limit is
   SamplingOptions sampling;
   std::vector<int64_t> ends;
   bool wantsLogits = false;
+  /// The sink is told of the prompt's logits. All of it is computed then,
+  /// whatever caches have, and `wantsLogits` is set.
+  bool scoresPrompt = false;
   /// The same for texts of one prompt, which are submitted together: it is
   /// computed once. Null: it has no others.
   const void *family = nullptr;
@@ -189,6 +195,7 @@ private:
   bool mayPause() const;
   size_t choosePiece(const Active &active, bool isAlone);
   bool computePiece(Active &active, bool isAlone);
+  void score(Active &active, const float *rows, size_t count, bool isAlone);
   bool seeNext(Active &active, bool isAlone);
   template <typename F>
   bool timePiece(Active &active, bool isAlone, double &time, F compute);

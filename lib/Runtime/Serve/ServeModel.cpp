@@ -121,6 +121,12 @@ bool Served::open(CompiledModel &compiled, const ServeOptions &options,
                           std::to_string(most));
   if (model.capacity < 0)
     model.capacity = most >= 0 ? most : defaultContext;
+  const ArgInfo *seen = decode->findInserted();
+  if (seen && seen->bidirectional == Bidirectional::Prompt)
+    model.noScores = "all tokens of a prompt see each other, so that none is "
+                     "predicted by those before it";
+  if (decode->recomputeBeyond > 0)
+    model.mostScored = decode->recomputeBeyond;
   for (const ArgInfo &arg : decode->args)
     if (arg.kind == ArgKind::Output && arg.name == "logits" &&
         arg.shape.size() == 2)

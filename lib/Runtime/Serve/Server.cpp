@@ -298,6 +298,25 @@ void Server::deliver(const ReplyPart &part) {
 // The log
 //===----------------------------------------------------------------------===//
 
+/// Once for each name, and not for as many as somebody may think of.
+void Server::noteUnknown(const std::vector<std::string> &names) {
+  constexpr size_t most = 32, longest = 64;
+  for (const std::string &name : names) {
+    bool isName = name.size() <= longest &&
+                  name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJK"
+                                         "LMNOPQRSTUVWXYZ0123456789_-.") ==
+                      std::string::npos;
+    if (!isName || saidUnknown.size() == most ||
+        std::find(saidUnknown.begin(), saidUnknown.end(), name) !=
+            saidUnknown.end())
+      continue;
+    saidUnknown.push_back(name);
+    load.clear();
+    log.note("a request has a member '" + name +
+             "', which this server does not know: it changes nothing");
+  }
+}
+
 void Server::note(const Exchange &exchange, int status) {
   double now = monotonicTime();
   std::string path(exchange.request.path());
@@ -310,6 +329,7 @@ void Server::note(const Exchange &exchange, int status) {
     log.note(kWithoutPersistent + why);
   if (options.quiet)
     return;
+  noteUnknown(exchange.unknown);
   char date[32];
   std::time_t time = std::time(nullptr);
   std::tm parts;
@@ -541,7 +561,7 @@ void Server::get(Connection &connection, const HttpRequest &request) {
     body = draining ? "{\"status\":\"stopping\"}" : "{\"status\":\"ok\"}";
   } else if (path == "/metrics") {
     type = "text/plain; version=0.0.4; charset=utf-8";
-    body = metrics.format(scheduler, connections.size());
+    body = metrics.format(scheduler, connections.size(), model.cutBytes.load());
   } else if (path == models) {
     body = "{\"object\":\"list\",\"data\":[" + formatModel(model.info->name);
     for (const std::string &adapter : model.info->adapters)
@@ -550,11 +570,11 @@ void Server::get(Connection &connection, const HttpRequest &request) {
   } else if (std::string name = nameOfModel(path, *model.info); !name.empty()) {
     body = formatModel(name);
   } else {
-    return refuse(
-        connection, request, 404,
-        "there is nothing here; /v1/models, /v1/completions, "
-        "/v1/chat/completions, /v1/embeddings, /v1/rerank, /tokenize, "
-        "/detokenize, /health and /metrics are");
+    return refuse(connection, request, 404,
+                  "there is nothing here; /v1/models, /v1/completions, "
+                  "/v1/chat/completions, /v1/responses, /v1/embeddings, "
+                  "/v1/rerank, /tokenize, "
+                  "/detokenize, /health and /metrics are");
   }
   if (request.method != "GET" && request.method != "HEAD")
     return refuse(connection, request, 405, "expected GET", "Allow: GET\r\n");

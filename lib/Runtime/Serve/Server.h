@@ -80,6 +80,7 @@ private:
   void drain();
   void stopIfDone();
   void note(const Exchange &exchange, int status);
+  void noteUnknown(const std::vector<std::string> &names);
   bool watchLoad();
 
   const ServeOptions &options;
@@ -92,6 +93,7 @@ private:
   Metrics metrics;
   LoadLine load;
   bool saidNotPersistent = false;
+  std::vector<std::string> saidUnknown; ///< names in the log
   std::string address, origin;
   bool isLoopback = false;
   event_base *base = nullptr;

@@ -15,6 +15,7 @@
 
 #include "Chat/AnswerReader.h"
 #include "Serve/CompletionRequest.h"
+#include "Serve/ResponseRequest.h"
 
 #include "attune/Runtime/Picture.h"
 #include "attune/Runtime/Sight.h"
@@ -128,6 +129,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   CompletionRequest request;
   RequestError error;
+  if (body.find("input")) {
+    JsonValue chat;
+    if (!makeChatBody(body, chat, error)) {
+      FUZZ_REQUIRE(!error.message.empty());
+      return 0;
+    }
+    body = std::move(chat);
+  }
   bool isChat = body.find("messages") != nullptr;
   if (!request.read(body, isChat, model.served, error)) {
     FUZZ_REQUIRE(error.status >= 400 && error.status < 600);

@@ -97,7 +97,7 @@ def refused_requests():
             ("/v1/completions", {"prompt": [1, 5000]}, "prompt"),
             ("/v1/completions", {"prompt": ["a"] * 65}, "prompt"),
             ("/v1/completions", {"prompt": [1] * 50}, "prompt"),
-            ("/v1/completions", {"prompt": "a", "max_tokens": 0},
+            ("/v1/chat/completions", {"messages": [], "max_tokens": 0},
              "max_tokens"),
             ("/v1/completions", {"prompt": "a", "max_tokens": 1.5},
              "max_tokens"),
@@ -109,12 +109,25 @@ def refused_requests():
             ("/v1/completions", {"prompt": "a", "stop": [1]}, "stop"),
             ("/v1/completions", {"prompt": "a", "stop": ""}, "stop"),
             ("/v1/completions", {"prompt": "a", "suffix": "b"}, "suffix"),
+            ("/v1/completions", {"prompt": "a", "bad_words": ["b"]},
+             "bad_words"),
+            ("/v1/completions", {"prompt": "a", "tools": [{}]}, "tools"),
+            ("/v1/completions", {"prompt": "a", "stop_token_ids": [5000]},
+             "stop_token_ids"),
+            ("/v1/completions", {"prompt": "a", "guided_json": 5},
+             "guided_json"),
+            ("/v1/completions", {"prompt": "a", "guided_choice": []},
+             "guided_choice"),
+            ("/v1/completions", {"prompt": "a", "guided_choice": ["a"],
+                                 "guided_regex": "b"}, "guided_choice"),
+            ("/v1/completions", {"prompt": "a", "structured_outputs": {
+                "structural_tag": "x"}}, "structured_outputs"),
             ("/v1/completions", {"prompt": "a", "logit_bias": {"x": 1}},
              "logit_bias"),
             ("/v1/completions", {"prompt": "a", "logit_bias": {"2000": 1}},
              "logit_bias"),
-            ("/v1/completions", {"prompt": "a", "echo": True, "logprobs": 1},
-             "echo"),
+            ("/v1/completions", {"prompt": "a", "echo": True,
+                                 "logprobs": 21}, "logprobs"),
             ("/v1/completions", {"prompt": "a", "stream_options": 1},
              "stream_options"),
             ("/v1/chat/completions", {"messages": []}, "messages"),
@@ -126,13 +139,32 @@ def refused_requests():
             assert reply["error"]["type"] == "invalid_request_error", reply
             assert reply["error"]["param"] == parameter, (body, reply)
         for more, wanted in [
-            ({"max_tokens": 8.0}, "a whole number of 1 or more, found 8.0"),
+            ({"max_tokens": 8.5}, "a whole number of 0 or more, found 8.5"),
+            ({"max_tokens": 1e300}, "a whole number of 0 or more, found"),
+            ({"typical_p": 0.5}, "'typical_p' is not supported by this "
+             "server, but for 1"),
             ({"seed": 1 << 63}, "a whole number of 64 bits, found 9.223372037e+18"),
             ({"n": 2, "best_of": 3}, "as many as 'n', 2, since all texts"),
         ]:
             error = server.post("/v1/completions", {"prompt": "a", **more},
                                 400)["error"]
             assert wanted in error["message"], error
+        # Whole numbers as some languages write them; what asks for nothing.
+        for more in ({"max_tokens": 2.0, "prompt": [1.0, 2.0]},
+                     {"max_tokens": 2, "typical_p": 1, "tools": [],
+                      "suffix": None, "bad_words": [], "mirostat": 0.0}):
+            reply = server.post("/v1/completions", {
+                "prompt": "a", "ignore_eos": True, **more})
+            assert reply["usage"]["completion_tokens"] == 2, reply
+        # A name that nobody knows is in the log, once; no other text is.
+        for _ in range(3):
+            server.post("/v1/completions", {
+                "prompt": "a", "max_token": 3, "max_tokens": 1,
+                "tell nobody": 1, "x" * 65: 1})
+        log = server.read_log()
+        assert log.count("has a member 'max_token', which this server does "
+                         "not know") == 1, log
+        assert "nobody" not in log and "xxx" not in log, log
         # Names of this machine, and the type, as others may write them.
         for host in "LOCALHOST:80", "localhost.", "127.0.0.2", "[::1]:80":
             assert server.request("GET", "/health", Host=host)[0] == 200, host

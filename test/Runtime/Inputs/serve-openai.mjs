@@ -48,6 +48,22 @@ for (const reply of [await parrot.chat.completions.create(called),
   assert.equal(reply.choices[0].finish_reason, "tool_calls");
 }
 
+const asked = {model: "fake", input: "Hello there"};
+assert.equal((await parrot.responses.create(asked)).output_text, "Hello there");
+const response = await parrot.responses.stream(asked).finalResponse();
+assert.equal(response.output_text, "Hello there");
+assert.equal(response.status, "completed");
+const calling = await parrot.responses.stream({
+  model: "fake", input: called.messages[0].content,
+  tools: [{type: "function", name: "add", parameters: null, strict: false}],
+}).finalResponse();
+assert.equal(calling.output[0].type, "function_call");
+assert.deepEqual(JSON.parse(calling.output[0].arguments), {x: 1});
+const parsed = await parrot.responses.create({
+  ...asked, input: said, text: {format: {type: "json_schema", name: "person",
+                                         schema, strict: true}}});
+assert.equal(parsed.output_text, said);
+
 await assert.rejects(
     parrot.completions.create({model: "fake", prompt: "a", temperature: -1}),
     error => error.status === 400 && error.param === "temperature");

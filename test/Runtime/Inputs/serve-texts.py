@@ -298,7 +298,7 @@ def chats():
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
          "messages"),
         ({"messages": [{"role": "user", "content": "a " * 2000}]}, "messages"),
-        ({"tools": [{"type": "function"}]}, "tools"),
+        ({"tools": {"type": "function"}}, "tools"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tool_choice": {"type": "function"}}, "tool_choice"),
         ({"logprobs": False}, "top_logprobs"),

@@ -181,6 +181,26 @@ def returns():
         assert server.stop() == 0
 
 
+def scores():
+    """A prompt is scored a token at a time: new tokens have the same numbers
+    when they come back in a prompt."""
+    prompts = [prompt_of(4, 14), prompt_of(20, 15)]
+    with serving.Server([PRODUCT], "--slots=2", "--quiet") as server:
+        for prompt in prompts:
+            said = complete(server, prompt, 6, logprobs=2,
+                            return_tokens_as_token_ids=True)
+            said = said["choices"][0]["logprobs"]
+            ids = [int(name.removeprefix("token_id:"))
+                   for name in said["tokens"]]
+            found = complete(server, prompt + ids, 1, echo=True, logprobs=2)
+            found = found["choices"][0]["logprobs"]["token_logprobs"]
+            # Sums of 32 bits, in another order for the prompt of many rows.
+            assert all(abs(a - b) < 1e-5 for a, b in zip(
+                found[len(prompt):-1], said["token_logprobs"],
+                strict=True)), (found, said)
+        assert server.stop() == 0
+
+
 def unequal():
     """No kernel reads behind a shorter text, where there is no memory."""
     with serving.Server([PRODUCT], "--slots=3", "--quiet") as server:

@@ -23,7 +23,17 @@ def wanted(prompt):
         capture_output=True, text=True, check=True).stdout.rstrip("\n")
 
 
+def score(server, prompt):
+    reply = server.post("/v1/completions", {
+        "prompt": prompt, "max_tokens": 1, "temperature": 0, "echo": True,
+        "logprobs": 1})
+    return reply["choices"][0]["logprobs"]["token_logprobs"]
+
+
 def main():
+    with serving.Server([sys.argv[2]]) as server:
+        scores = score(server, PROMPTS[3])
+        server.stop()
     texts = [wanted(prompt) for prompt in PROMPTS]
     got = [None] * len(PROMPTS)
     with serving.Server(sys.argv[3:]) as server:
@@ -38,6 +48,10 @@ def main():
             thread.start()
         for thread in threads:
             thread.join()
+        # Ranks add up in another order: logits up to 24 are right to 1e-4.
+        assert all(abs(a - b) < 1e-4 for a, b in
+                   zip(scores[1:], score(server, PROMPTS[3])[1:],
+                       strict=True)), scores
         server.stop()
         print(server.read_log())
     assert got == texts, (got, texts)
