@@ -175,13 +175,18 @@ static std::string problemOfFolder(StringRef path) {
   if (sys::fs::exists(inFolder(path, "params.json")))
     return "has the original layout of its makers (params.json); give the "
            "version for transformers, with config.json and safetensors";
+  std::vector<std::string> models = gguf::modelsIn(path.str());
+  if (models.size() == 1)
+    return {};
+  if (models.size() > 1)
+    return "holds no config.json, but GGUF files of " +
+           std::to_string(models.size()) +
+           " models, of which each is one of its own: give one of them, such "
+           "as " +
+           models.front();
   for (sys::fs::directory_iterator it(path, error), end; !error && it != end;
        it.increment(error))
-    if (StringRef(it->path()).ends_with(".gguf"))
-      return "holds no config.json, but a GGUF file, which is a model of its "
-             "own: give " +
-             it->path();
-    else if (StringRef(it->path()).ends_with(".safetensors"))
+    if (StringRef(it->path()).ends_with(".safetensors"))
       return "holds weights, but no config.json, which says what they are the "
              "weights of; add the model's, or write a description";
   if (std::string description = inFolder(path, "model.json");
@@ -201,6 +206,18 @@ bool driver::checkIsModel(const std::string &path, DiagnosticEngine &diags) {
   if (!problem.empty())
     diags.error(atFile(path), problem);
   return problem.empty();
+}
+
+/// The GGUF file that MODEL is, or the only one in a folder of such; or
+/// nothing.
+static std::string ggufOf(const std::string &path) {
+  if (sys::fs::is_regular_file(path))
+    return isGgufFile(path) ? path : "";
+  for (const char *name : {"config.json", "model_index.json"})
+    if (sys::fs::exists(inFolder(path, name)))
+      return "";
+  std::vector<std::string> models = gguf::modelsIn(path);
+  return models.size() == 1 ? models.front() : "";
 }
 
 /// Files of a folder whose names pass `isWanted`, sorted.
@@ -326,7 +343,8 @@ static std::optional<ModelSource> readModel(const Options &options,
   }
   if (!checkIsModel(path, diags))
     return std::nullopt;
-  bool gguf = sys::fs::is_regular_file(path) && isGgufFile(path);
+  std::string ggufPath = ggufOf(path);
+  bool gguf = !ggufPath.empty();
   if (gguf && !source.checkpointPath.empty()) {
     diags.error(atFile(path),
                 "holds its own weights; --weights=" + source.checkpointPath +
@@ -335,7 +353,7 @@ static std::optional<ModelSource> readModel(const Options &options,
   }
   if (gguf || isHuggingFacePath(path)) {
     std::optional<ImportedModel> imported =
-        gguf ? importGguf(path, diags)
+        gguf ? importGguf(ggufPath, diags)
              : importHuggingFace(path, diags, source.checkpointPath,
                                  options.ignoredConfigKeys, options.imageSize);
     if (!imported)

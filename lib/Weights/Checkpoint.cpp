@@ -322,8 +322,10 @@ static constexpr std::string_view kExpert = "{e}.";
 /// tensor is none.
 static size_t placeOfExpert(const CheckpointTensor &tensor) {
   size_t at = tensor.name.find(kExpert);
-  if (at != std::string::npos)
-    return tensor.shape.size() == 3 ? at : std::string::npos;
+  if (at != std::string::npos) {
+    size_t rank = endsWith(tensor.name, ".bias") ? 2 : 3;
+    return tensor.shape.size() == rank ? at : std::string::npos;
+  }
   // The last two are Granite's.
   for (std::string_view owner : {".experts.", ".block_sparse_moe.input_linear.",
                                  ".block_sparse_moe.output_linear."})

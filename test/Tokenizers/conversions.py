@@ -22,6 +22,10 @@ import unicodedata
 
 import kinds
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))), "lib"))
+import gguf
+
 INPUTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs")
 RECORD = os.path.join(INPUTS, "expected-sentencepiece.json")
 # Both pretrained layouts: Llama's (BPE, bytes for what is unknown, spaces as
@@ -131,6 +135,87 @@ def write_ranks(folder, model):
         for token, i in model["vocab"].items()))
 
 
+# Names that GGUF files give to what they cut texts at, and the kind that is.
+CUTS = {"gpt-2": "gpt2", "llama-bpe": "llama3", "gpt-4o": "o200k",
+        "kimi-k2": "kimi", "bloom": "bloom", "deepseek-v3": "deepseek",
+        "starcoder": "starcoder"}
+# Others, each of which must be read.
+MORE_CUTS = """
+    mpt olmo phi-2 jina-es jina-de jina-v2-es jina-v2-de jina-v1-en jina-v2-code
+    roberta-bpe modern-bert gigachat a.x-4.0 mellum exaone4 jais trillion
+    granite-docling llama3 llama-v3 falcon3 falcon-h1 midm-2.0 lfm2 jina-v5-nano
+    smaug-bpe dbrx glm4 chatglm-bpe jais-2 qwen2 deepseek-r1-qwen kormo f2llmv2
+    megrez stablelm2 hunyuan solar-open grok-2 qwen35 laguna refact command-r
+    smollm codeshell exaone minerva-7b mellum2 exaone-moe falcon deepseek-llm
+    deepseek-coder hunyuan-dense joyai-llm youtu llama4 kanana2 talkie
+    minimax-m2 granite-embed-multi-97m tiny_aya cohere2moe tekken pixtral
+    superbpe bailingmoe bailingmoe2 llada-moe seed-coder minicpm5 afmoe
+    poro-chat gpt3-finnish viking""".split()
+
+
+def write_gguf(folder, made, cuts=""):
+    """The tokenizer as a GGUF file; of BERT pieces begin with a sign where a
+    word does."""
+    model, writer = made["model"], gguf.Writer()
+    special = {token["id"]: token for token in made["added_tokens"]}
+    if model["type"] == "Unigram":
+        words, scores = zip(*model["vocab"])
+        words = list(words)
+    else:
+        words = [""] * len(model["vocab"])
+        for token, i in model["vocab"].items():
+            words[i] = token
+    for i in sorted(special):
+        words += [""] * (i + 1 - len(words))
+        words[i] = special[i]["content"]
+    kinds_of = [3 if i in special and special[i]["special"]
+                else 4 if i in special else 1 for i in range(len(words))]
+    if model["type"] == "WordPiece":
+        words = [word if kind == 3 else word[2:] if word.startswith("##")
+                 else "\u2581" + word for word, kind in zip(words, kinds_of)]
+        name = "bert"
+        for key, token in (("cls", "[CLS]"), ("seperator", "[SEP]"),
+                           ("unknown", "[UNK]")):
+            writer.key(f"tokenizer.ggml.{key}_token_id", "u32",
+                       words.index(token))
+    elif model["type"] == "Unigram":
+        name = "t5"
+        kinds_of[model["unk_id"]] = 2
+        scores = list(scores) + [0.0] * (len(words) - len(scores))
+        writer.key("tokenizer.ggml.scores", "f32[]", scores)
+        writer.key("tokenizer.ggml.precompiled_charsmap", "u8[]",
+                   base64.b64decode(made["normalizer"]["precompiled_charsmap"]))
+    else:
+        name = "gpt2"
+        writer.key("tokenizer.ggml.pre", "string", cuts)
+        writer.key("tokenizer.ggml.merges", "string[]", [
+            merge if isinstance(merge, str) else " ".join(merge)
+            for merge in model["merges"]])
+    writer.key("tokenizer.ggml.model", "string", name)
+    writer.key("tokenizer.ggml.tokens", "string[]", words)
+    writer.key("tokenizer.ggml.token_type", "i32[]", kinds_of)
+    writer.write(os.path.join(folder.path, "model.gguf"))
+
+
+def check_gguf(root, command, all_kinds):
+    texts, good = list(kinds.texts(300, 7)), True
+    for cuts, kind in [*CUTS.items(), ("", "bert"), ("", "t5")]:
+        made = all_kinds[kind]
+        whole = Folder(os.path.join(root, kind + "-whole"), command)
+        whole.write("tokenizer.json", json.dumps(made))
+        folder = Folder(os.path.join(root, "gguf-" + kind), command)
+        write_gguf(folder, made, cuts)
+        good &= check(f"{cuts or kind} of GGUF", whole.ids(texts),
+                      folder.ids(texts))
+    folder = Folder(os.path.join(root, "gguf-other"), command)
+    read = 0
+    for cuts in MORE_CUTS:
+        write_gguf(folder, all_kinds["gpt2"], cuts)
+        read += all(folder.ids(["12345 dogs' houses \u4f60\u597d, x\n"]))
+    print(f"{read} of {len(MORE_CUTS)} other cuts of GGUF")
+    return good and read == len(MORE_CUTS)
+
+
 def check(name, want, got):
     wrong = [i for i, pair in enumerate(zip(want, got)) if pair[0] != pair[1]]
     wrong += [len(got)] if len(want) != len(got) else []
@@ -160,6 +245,8 @@ def main():
                 for token in map(dict, made["added_tokens"])}}))
         texts = list(kinds.texts(500, 3))
         good &= check(kind, whole.ids(texts), parts.ids(texts))
+    all_kinds.update(kinds.unigram_kinds())
+    good &= check_gguf(root, command, all_kinds)
     with open(RECORD) as file:
         record = json.load(file)
     for kind, known in record.items():

@@ -13,6 +13,9 @@
       a tensor of random blocks of each type, "TYPE.weight"; VALUES, a
       safetensors file of F64, has what each stands for by the type's published
       definition.
+  gguf.py rows OUT VALUES
+      every row of every table of the types IQ; VALUES has FNV-1a of the values
+      in f32 by the types' published definitions.
   gguf.py change FILE OUT OFFSET BYTES
       FILE with these bytes (in hex) at OFFSET, or cut there if BYTES is "cut".
 """
@@ -24,6 +27,7 @@ import shutil
 import struct
 import sys
 
+import gguf_rows
 import tensors as safetensors
 
 # name: number, values of a block, bytes of a block
@@ -32,7 +36,7 @@ TYPES = {"F32": (0, 1, 4), "F16": (1, 1, 2), "BF16": (30, 1, 2),
          "Q5_1": (7, 32, 24), "Q8_0": (8, 32, 34), "Q2_K": (10, 256, 84),
          "Q3_K": (11, 256, 110), "Q4_K": (12, 256, 144),
          "Q5_K": (13, 256, 176), "Q6_K": (14, 256, 210),
-         "IQ4_NL": (20, 32, 18), "MXFP4": (39, 32, 17)}
+         "IQ4_NL": (20, 32, 18), "MXFP4": (39, 32, 17), **gguf_rows.TYPES}
 IQ4_NL = [-127, -104, -83, -65, -49, -35, -22, -10,
           1, 13, 25, 38, 53, 69, 89, 113]
 E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6]
@@ -74,6 +78,8 @@ def planes(raw, width, bits):
 
 def decode(kind, raw):
     """The values of one block, in double precision."""
+    if kind in gguf_rows.TYPES:
+        return gguf_rows.decode(kind, raw)
     if kind == "F32":
         return list(struct.unpack("<f", raw))
     if kind == "F16":
@@ -136,6 +142,8 @@ def to_half(number):
 def encode(kind, values, rng):
     """A block for values: near them for Q8_0, Q4_0 and types without blocks;
     of other types one whose values are about as large."""
+    if kind in gguf_rows.TYPES:
+        return gguf_rows.encode(kind, values, rng)
     if kind in ("F32", "F16", "BF16"):
         return safetensors.stored(
             [safetensors.rounded(v, kind.lower()) for v in values], kind.lower())
@@ -204,17 +212,36 @@ class Writer:
         self.tensors.append((name, kind, shape, raw))
 
     def write(self, path):
-        head = b"GGUF" + struct.pack("<IQQ", 3, len(self.tensors),
-                                     len(self.keys)) + b"".join(self.keys)
+        """As many files as the path says, "...-00001-of-00003.gguf"."""
+        name, count = os.path.basename(path), 1
+        if name[-20:-14] == "-00001" and name[-14:-10] == "-of-":
+            count = int(name[-10:-5])
+        if count == 1:
+            self.write_part(path, self.keys, self.tensors)
+            return
+        for part in range(count):
+            about = Writer()
+            about.key("split.no", "u16", part)
+            about.key("split.count", "u16", count)
+            about.key("split.tensors.count", "i32", len(self.tensors))
+            size = -(-len(self.tensors) // count)
+            self.write_part(
+                f"{path[:-20]}-{part + 1:05}-of-{count:05}.gguf",
+                about.keys + (self.keys if part == 0 else []),
+                self.tensors[part * size:(part + 1) * size])
+
+    def write_part(self, path, keys, tensors):
+        head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors),
+                                     len(keys)) + b"".join(keys)
         at = 0
-        for name, kind, shape, raw in self.tensors:
+        for name, kind, shape, raw in tensors:
             head += self.string(name) + struct.pack("<I", len(shape))
             head += b"".join(struct.pack("<Q", size) for size in shape[::-1])
             head += struct.pack("<IQ", TYPES[kind][0], at)
             at += len(raw) + -len(raw) % self.alignment
         with open(path, "wb") as file:
             file.write(head + b"\0" * (-len(head) % self.alignment))
-            for _, _, _, raw in self.tensors:
+            for _, _, _, raw in tensors:
                 file.write(raw + b"\0" * (-len(raw) % self.alignment))
 
 
@@ -392,6 +419,30 @@ def write_blocks(out, expected):
         safetensors.save(expected, known)
 
 
+def fnv(values):
+    """FNV-1a of the bytes of the values in f32."""
+    result = 0xcbf29ce484222325
+    for byte in struct.pack(f"<{len(values)}f", *values):
+        result = (result ^ byte) * 0x100000001b3 & (1 << 64) - 1
+    return struct.pack("<Q", result)
+
+
+def write_rows(out, expected):
+    """Every row of every table; of the values one number."""
+    rng, writer, known = random.Random(41), Writer(), {}
+    writer.key("general.architecture", "string", "llama")
+    for kind in gguf_rows.TYPES:
+        if not kind.startswith("IQ") or kind == "IQ4_XS":
+            continue
+        blocks = gguf_rows.every_row(kind, rng)
+        values = [v for b in blocks for v in gguf_rows.decode(kind, b)]
+        writer.tensor(f"{kind}.weight", kind, [len(blocks), 256],
+                      b"".join(blocks))
+        known[f"{kind}.weight"] = ("I64", [1], fnv(values))
+    writer.write(out)
+    safetensors.save(expected, known)
+
+
 def write_folder(out, kind, width):
     """A model whose shapes tell all dimensions apart."""
     rng = random.Random(kind)
@@ -507,6 +558,8 @@ def main(arguments):
                     rest[3] if len(rest) > 3 else None)
     elif verb == "blocks":
         write_blocks(rest[0], rest[1] if len(rest) > 1 else None)
+    elif verb == "rows":
+        write_rows(rest[0], rest[1])
     elif verb == "change":
         with open(rest[0], "rb") as file:
             raw = file.read()

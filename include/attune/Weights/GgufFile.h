@@ -63,11 +63,17 @@ struct Value {
 /// Calls `use(index, text)` for each string of an array of such.
 template <typename Use> void eachString(const Value &array, const Use &use);
 
-/// A sound file, mapped for as long as this object lives.
+/// The paths of all parts of the set that `path`, "...-00001-of-00003.gguf", is
+/// one of; none for another name.
+std::vector<std::string> partsBeside(const std::string &path);
+/// The models in a folder, of each the file or its first part, sorted.
+std::vector<std::string> modelsIn(const std::string &folder);
+
+/// A sound file, or all parts of one, mapped for as long as this object lives.
 class File {
 public:
-  /// On failure `error` starts with the path and says at which byte, key or
-  /// tensor the file is wrong.
+  /// Any part opens all; keys are those of the first. On failure `error` starts
+  /// with the path and says at which byte, key or tensor the file is wrong.
   bool open(const std::string &path, std::string &error);
 
   const std::string &path() const { return filePath; }
@@ -86,9 +92,15 @@ public:
   /// As runtime::MappedFile.
   void release(const uint8_t *first, uint64_t count) const {
     file.release(first, count);
+    for (const File &part : rest)
+      part.release(first, count);
   }
 
 private:
+  bool openOne(const std::string &path, std::string &error);
+  bool openParts(const std::vector<std::string> &paths, std::string &error);
+  bool checkPart(size_t number, size_t count, std::string &error) const;
+  bool sortTensors(std::string &error);
   bool parse(std::string &error);
   bool readTensors(class Cursor &cursor, uint64_t count);
   bool placeTensors(uint64_t dataStart, uint64_t alignment, std::string &error);
@@ -97,6 +109,7 @@ private:
   runtime::MappedFile file;
   std::map<std::string, Value, std::less<>> keys;
   std::vector<CheckpointTensor> infos;
+  std::vector<File> rest; ///< the parts after this one
 };
 
 /// A type of tensors.

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GgufConfig.h"
+#include "GgufWriter.h"
 
+#include "../HuggingFace/Keys.h"
 #include "attune/Runtime/Json.h"
 
 #include <algorithm>
@@ -17,21 +18,10 @@
 
 namespace attune::gguf {
 
-static constexpr Family kFamilies[] = {
-    {"llama", "llama", "LlamaForCausalLM", true, false},
-    {"qwen2", "qwen2", "Qwen2ForCausalLM", false, false},
-    {"qwen3", "qwen3", "Qwen3ForCausalLM", false, false},
-    {"qwen3moe", "qwen3_moe", "Qwen3MoeForCausalLM", false, false},
-    {"gemma", "gemma", "GemmaForCausalLM", false, true},
-    {"gemma2", "gemma2", "Gemma2ForCausalLM", false, true},
-    {"gemma3", "gemma3_text", "Gemma3ForCausalLM", false, true},
-    {"phi3", "phi3", "Phi3ForCausalLM", false, false},
-};
-
 const Family *findFamily(const File &file, DiagnosticEngine &diags) {
   std::optional<std::string_view> name = file.text("general.architecture");
   std::string known;
-  for (const Family &family : kFamilies) {
+  for (const Family &family : families()) {
     if (name == std::string_view(family.name))
       return &family;
     known += (known.empty() ? "" : ", ") + std::string(family.name);
@@ -48,8 +38,7 @@ const Family *findFamily(const File &file, DiagnosticEngine &diags) {
   return nullptr;
 }
 
-/// The shortest text that is this number in f32, as which the keys came.
-static std::string spell(double value) {
+std::string spell(double value) {
   char text[40];
   for (int digits = 1; digits <= 17; ++digits) {
     std::snprintf(text, sizeof(text), "%.*g", digits, value);
@@ -61,55 +50,11 @@ static std::string spell(double value) {
   return text;
 }
 
-static std::string quoted(std::string_view text) {
+std::string quoted(std::string_view text) {
   std::string out;
   runtime::appendJsonString(out, text);
   return out;
 }
-
-namespace {
-class Writer {
-public:
-  Writer(const File &file, const Family &family, DiagnosticEngine &diags)
-      : file(file), family(family), diags(diags) {}
-
-  std::optional<std::string> write();
-
-private:
-  std::string full(const char *key) const {
-    return std::string(family.name) + "." + key;
-  }
-  void fail(const std::string &key, const std::string &what) {
-    const Value *value = file.find(key);
-    diags.error(atPath(file.path()),
-                "key '" + key + "'" +
-                    (value ? " at byte " + std::to_string(value->offset) : "") +
-                    ": " + what);
-    failed = true;
-  }
-  /// A whole number from 1 to 2^31 - 1; without `fallback` it must be there.
-  int64_t size(const char *key, std::optional<int64_t> fallback = {});
-  double number(const char *key, double fallback);
-  void put(const char *key, const std::string &value) {
-    text += (text.empty() ? "{\n \"" : ",\n \"") + std::string(key) +
-            "\": " + value;
-  }
-  void put(const char *key, int64_t value) { put(key, std::to_string(value)); }
-  void putSizes();
-  void putRotary();
-  void putFactors(const char *tensor, const char *key, std::string &scaling);
-  void putFamily();
-  void putTokens();
-  std::string dtype() const;
-
-  const File &file;
-  const Family &family;
-  DiagnosticEngine &diags;
-  std::string text;
-  bool failed = false;
-  int64_t layers = 0, width = 0, heads = 1, headDim = 0, length = 0;
-};
-} // namespace
 
 int64_t Writer::size(const char *key, std::optional<int64_t> fallback) {
   std::string name = full(key);
@@ -126,6 +71,28 @@ int64_t Writer::size(const char *key, std::optional<int64_t> fallback) {
   return 1;
 }
 
+/// A whole number from 0 on; 0 if the key is absent.
+int64_t Writer::count(const char *key) {
+  std::string name = full(key);
+  if (!file.find(name) || file.integer(name) == int64_t(0))
+    return 0;
+  return size(key);
+}
+
+/// The largest of a number for each layer, or the one for all.
+int64_t Writer::largest(const char *key, std::optional<int64_t> fallback) {
+  std::string name = full(key);
+  const Value *value = file.find(name);
+  if (!value || !value->isArray())
+    return size(key, fallback);
+  std::vector<double> each = file.numbers(name).value_or(std::vector<double>());
+  double most = each.empty() ? 0 : *std::max_element(each.begin(), each.end());
+  if (most >= 1 && most <= INT32_MAX && most == std::floor(most))
+    return static_cast<int64_t>(most);
+  fail(name, "expected whole numbers up to 2147483647, one of them above 0");
+  return 1;
+}
+
 double Writer::number(const char *key, double fallback) {
   std::string name = full(key);
   const Value *value = file.find(name);
@@ -139,27 +106,53 @@ double Writer::number(const char *key, double fallback) {
   return fallback;
 }
 
+void Writer::fail(const std::string &key, const std::string &what) {
+  const Value *value = file.find(key);
+  diags.error(atPath(file.path()),
+              "key '" + key + "'" +
+                  (value ? " at byte " + std::to_string(value->offset) : "") +
+                  ": " + what);
+  failed = true;
+}
+
+/// The first of these names that the class reads; null if it reads none.
+const char *Writer::nameOf(std::initializer_list<const char *> names) const {
+  for (const char *name : names)
+    if (known.count(name))
+      return name;
+  return nullptr;
+}
+
+void Writer::putAs(std::initializer_list<const char *> names,
+                   const std::string &value) {
+  if (const char *name = nameOf(names))
+    putAlways(name, value);
+}
+
+bool Writer::has(const char *tensor) const {
+  return file.findTensor(std::string("blk.0.") + tensor) != nullptr;
+}
+
 void Writer::putSizes() {
   width = size("embedding_length");
-  layers = size("block_count");
-  heads = size("attention.head_count");
+  // Layers that predict further tokens stand behind the others.
+  layers = size("block_count") - count("nextn_predict_layers");
+  if (layers < 1)
+    fail(full("nextn_predict_layers"), "leaves no layers");
+  putAs({"hidden_size", "n_embd", "d_model"}, std::to_string(width));
+  putAs({"num_hidden_layers", "n_layer", "n_layers", "num_layers"},
+        std::to_string(layers));
   length = size("context_length");
-  headDim = size("attention.key_length", std::max<int64_t>(width / heads, 1));
-  if (int64_t values = size("attention.value_length", headDim);
-      values != headDim)
-    fail(full("attention.value_length"),
-         "expected " + std::to_string(headDim) +
-             ", the length of the keys, found " + std::to_string(values));
-  put("hidden_size", width);
-  put("num_hidden_layers", layers);
-  put("num_attention_heads", heads);
-  put("num_key_value_heads", size("attention.head_count_kv", heads));
-  put("head_dim", headDim);
-  put("max_position_embeddings", length);
-  put("rms_norm_eps", spell(number("attention.layer_norm_rms_epsilon", 1e-5)));
-  if (file.find(full("feed_forward_length")) ||
-      std::string_view(family.name) != "qwen3moe")
-    put("intermediate_size", size("feed_forward_length"));
+  putAs({"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"},
+        std::to_string(length));
+  const char *eps = file.find(full("attention.layer_norm_rms_epsilon"))
+                        ? "attention.layer_norm_rms_epsilon"
+                        : "attention.layer_norm_epsilon";
+  putAs({"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon",
+         "norm_eps", "layernorm_epsilon"},
+        spell(number(eps, 1e-5)));
+  if (nameOf({"num_attention_heads", "n_head", "n_heads"}))
+    putHeads();
   const CheckpointTensor *table = file.findTensor("token_embd.weight");
   if (!table || table->shape.size() != 2) {
     diags.error(atPath(file.path()),
@@ -170,9 +163,33 @@ void Writer::putSizes() {
     failed = true;
     return;
   }
-  put("vocab_size", table->shape[0]);
-  put("tie_word_embeddings",
-      file.findTensor("output.weight") ? "false" : "true");
+  putAs({"vocab_size", "padded_vocab_size"}, std::to_string(table->shape[0]));
+  putFlag("tie_word_embeddings", !file.findTensor("output.weight"));
+}
+
+void Writer::putHeads() {
+  heads = size("attention.head_count");
+  headDim = size("attention.key_length", std::max<int64_t>(width / heads, 1));
+  if (int64_t values = size("attention.value_length", headDim);
+      values != headDim && !latent())
+    fail(full("attention.value_length"),
+         "expected " + std::to_string(headDim) +
+             ", the length of the keys, found " + std::to_string(values));
+  putAs({"num_attention_heads", "n_head", "n_heads"}, std::to_string(heads));
+  kvHeads = largest("attention.head_count_kv", heads);
+  if (!latent()) {
+    putAs({"num_key_value_heads", "num_kv_heads", "multi_query_group_num"},
+          std::to_string(kvHeads));
+    putAs({"head_dim", "kv_channels"}, std::to_string(headDim));
+  }
+  bool needed = std::string_view(family.name) != "qwen3moe" &&
+                std::string_view(family.name) != "olmoe";
+  if (std::string_view(family.name) == "llama4")
+    put("intermediate_size", size("expert_feed_forward_length"));
+  if (file.find(full("feed_forward_length")) || needed)
+    putAs({"intermediate_size_mlp", "intermediate_size", "ffn_hidden_size",
+           "n_inner"},
+          std::to_string(largest("feed_forward_length", {})));
 }
 
 /// A vector of f32 as a list, if the file has it.
@@ -204,11 +221,23 @@ void Writer::putFactors(const char *tensor, const char *key,
 }
 
 void Writer::putRotary() {
-  put("rope_theta", spell(number("rope.freq_base", 10000)));
+  if (!nameOf({"rope_theta", "rope_ratio"}))
+    return;
+  double theta = number("rope.freq_base", 10000);
+  if (known.count("rope_ratio"))
+    put("rope_ratio", spell(theta / 10000));
+  else
+    put("rope_theta", spell(theta));
   int64_t turned = size("rope.dimension_count", headDim);
-  if (std::string_view(family.name) == "phi3")
-    put("partial_rotary_factor", spell(double(turned) / double(headDim)));
-  else if (turned != headDim)
+  if (latent())
+    ; // a part of a head of its own
+  else if (known.count("rotary_dim"))
+    put("rotary_dim", turned);
+  else if (turned != headDim || std::string_view(family.name) == "phi3" ||
+           known.count("rotary_pct"))
+    putAs({"rotary_pct", "partial_rotary_factor"},
+          spell(double(turned) / double(headDim)));
+  if (turned != headDim && !latent() && !rotatesParts())
     fail(full("rope.dimension_count"), "expected whole heads of " +
                                            std::to_string(headDim) +
                                            ", found " + std::to_string(turned));
@@ -240,6 +269,18 @@ void Writer::putRotary() {
     put("original_max_position_embeddings", original);
   } else if (type == "yarn") {
     scaling = "{\"type\": \"yarn\", \"factor\": " + spell(factor) + tail;
+    for (auto [key, name] :
+         {std::pair("rope.scaling.yarn_beta_fast", "beta_fast"),
+          std::pair("rope.scaling.yarn_beta_slow", "beta_slow")})
+      if (file.find(full(key)))
+        scaling += std::string(", \"") + name + "\": " + spell(number(key, 1));
+    if (std::string_view(family.name) == "gpt-oss")
+      scaling += ", \"truncate\": false";
+    double ofLogarithm = number("rope.scaling.yarn_log_multiplier", 1);
+    if (latent() && file.find(full("rope.scaling.yarn_log_multiplier")))
+      for (const char *name : {"mscale", "mscale_all_dim"})
+        scaling +=
+            std::string(", \"") + name + "\": " + spell(ofLogarithm / 0.1f);
     if (double attention = number("rope.scaling.attn_factor", 1);
         attention != 1)
       scaling += ", \"attention_factor\": " +
@@ -256,57 +297,13 @@ void Writer::putRotary() {
     put("rope_scaling", scaling + "}");
 }
 
-/// What published files leave to the program that reads them.
-void Writer::putFamily() {
-  std::string_view name = family.name;
-  bool slides = file.find(full("attention.sliding_window"));
-  std::string type = family.modelType, className = family.className;
-  if (name == "llama" && file.find(full("expert_count")) &&
-      file.integer(full("expert_count")) != 0) {
-    type = "mixtral";
-    className = "MixtralForCausalLM";
-    put("num_local_experts", size("expert_count"));
-    put("num_experts_per_tok", size("expert_used_count"));
-  } else if (name == "llama" && slides) {
-    type = "mistral";
-    className = "MistralForCausalLM";
-  }
-  put("model_type", quoted(type));
-  put("architectures", "[" + quoted(className) + "]");
-  if (name == "qwen3moe") {
-    put("num_experts", size("expert_count"));
-    put("num_experts_per_tok", size("expert_used_count"));
-    put("moe_intermediate_size", size("expert_feed_forward_length"));
-    put("norm_topk_prob", "true");
-  }
-  if (name == "qwen2" || name == "qwen3" || name == "qwen3moe")
-    return;
-  if (slides)
-    put("sliding_window", size("attention.sliding_window"));
-  else if (name == "phi3")
-    put("sliding_window", "null");
-  if (name == "gemma2") {
-    // The model of 27 billion parameters, of 46 layers, has its own.
-    put("query_pre_attn_scalar", layers == 46 ? width / heads : headDim);
-    put("attn_logit_softcapping", spell(number("attn_logit_softcapping", 50)));
-    put("final_logit_softcapping",
-        spell(number("final_logit_softcapping", 30)));
-  }
-  if (name == "gemma3") {
-    put("query_pre_attn_scalar", layers == 62 ? width / heads : headDim);
-    put("rope_local_base_freq", spell(number("rope.freq_base_swa", 10000)));
-    if (!file.find(full("rope.freq_base")))
-      fail(full("rope.freq_base"), "expected a number, found nothing");
-  }
-}
-
 void Writer::putTokens() {
   const std::pair<const char *, const char *> ids[] = {
       {"bos_token_id", "tokenizer.ggml.bos_token_id"},
       {"pad_token_id", "tokenizer.ggml.padding_token_id"}};
   for (auto [key, name] : ids)
     if (std::optional<int64_t> id = file.integer(name))
-      put(key, *id);
+      putAlways(key, std::to_string(*id));
   // A turn may end otherwise than a text.
   std::vector<int64_t> ends;
   for (const char *name :
@@ -318,7 +315,7 @@ void Writer::putTokens() {
   for (int64_t id : ends)
     list += (list.empty() ? "" : ", ") + std::to_string(id);
   if (!list.empty())
-    put("eos_token_id", "[" + list + "]");
+    putAlways("eos_token_id", "[" + list + "]");
 }
 
 /// Whether a type with `bits` fewer bits than f32, and the stored exponents
@@ -352,20 +349,27 @@ std::string Writer::dtype() const {
 }
 
 std::optional<std::string> Writer::write() {
-  if (std::optional<int64_t> parts = file.integer("split.count");
-      parts && *parts > 1) {
-    fail("split.count", "the model is split over " + std::to_string(*parts) +
-                            " files; join them first (llama-gguf-split "
-                            "--merge)");
-    return std::nullopt;
-  }
+  chooseType();
+  for (std::string &name : hf::keysOfClass(type))
+    known.insert(std::move(name));
+  // Keys without a default of the class's own.
+  if (type == "deepseek_v2" && count("expert_count"))
+    for (const char *name :
+         {"n_routed_experts", "num_experts_per_tok", "moe_intermediate_size",
+          "n_shared_experts", "n_group", "topk_group", "topk_method",
+          "routed_scaling_factor", "norm_topk_prob"})
+      known.insert(name);
+  putAlways("model_type", quoted(type));
+  putAlways("architectures", "[" + quoted(className) + "]");
   putSizes();
-  putRotary();
-  putFamily();
+  if (!failed) {
+    putRotary();
+    putFamily();
+  }
   putTokens();
   if (failed)
     return std::nullopt;
-  put("torch_dtype", quoted(dtype()));
+  putAlways("torch_dtype", quoted(dtype()));
   return text + "\n}\n";
 }
 

@@ -8,6 +8,7 @@
 #ifndef ATTUNE_LIB_IMPORT_GGUF_GGUFCONFIG_H
 #define ATTUNE_LIB_IMPORT_GGUF_GGUFCONFIG_H
 
+#include "attune/Spec/Spec.h"
 #include "attune/Support/Diagnostics.h"
 #include "attune/Weights/GgufFile.h"
 
@@ -20,9 +21,11 @@ struct Family {
   const char *className;
   /// Queries and keys are stored so that neighbouring channels turn together.
   bool interleaved;
-  /// The gain of norms is stored whole, not without its 1.
-  bool wholeNorms;
+  /// Tensors keep the names of the file, and weights are named by their roles:
+  /// nameByRole. Else tensors have Hugging Face's names: renameTensors.
+  bool byRole = false;
 };
+const std::vector<Family> &families();
 /// The family of the file; null, after an error, if Attune reads none such.
 const Family *findFamily(const File &file, DiagnosticEngine &diags);
 
@@ -30,6 +33,9 @@ const Family *findFamily(const File &file, DiagnosticEngine &diags);
 /// place.
 std::optional<std::string> makeConfig(const File &file, const Family &family,
                                       DiagnosticEngine &diags);
+
+/// Makes the weights of a model come from the tensors of the file.
+void nameByRole(const File &file, spec::Model &model);
 
 } // namespace attune::gguf
 

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "GgufConfig.h"
+#include "GgufWords.h"
 
 #include "../Tokenizers/SentencePiece.h"
 #include "../Tokenizers/TokenizerConfig.h"
-#include "../WordPatterns.h"
 
 #include "attune/Import/Gguf.h"
 #include "attune/Runtime/Tokenizer.h"
@@ -22,40 +22,6 @@ namespace attune::gguf {
 using runtime::JsonValue;
 
 static constexpr uint64_t kMostTokens = uint64_t(1) << 22;
-
-namespace {
-/// How byte-level BPE of a name cuts texts.
-struct Words {
-  const char *name;
-  /// Cuts in turn; null: none.
-  const char *first, *second;
-  bool ignoreMerges; ///< a word that is a token is that token
-  bool addsBegin;    ///< where no key says whether
-};
-} // namespace
-
-static constexpr Words kWords[] = {
-    {"gpt-2", gpt2Words, nullptr, false, false},
-    {"mpt", gpt2Words, nullptr, false, false},
-    {"olmo", gpt2Words, nullptr, false, false},
-    {"phi-2", gpt2Words, nullptr, false, false},
-    {"llama-bpe", llama3Words, nullptr, true, true},
-    {"llama3", llama3Words, nullptr, true, true},
-    {"llama-v3", llama3Words, nullptr, true, true},
-    {"smaug-bpe", llama3Words, nullptr, true, false},
-    {"dbrx", llama3Words, nullptr, false, false},
-    {"qwen2", qwen2Words, nullptr, false, false},
-    {"deepseek-r1-qwen", qwen2Words, nullptr, false, false},
-    {"megrez", qwen2Words, nullptr, false, false},
-    {"stablelm2", qwen2Words, nullptr, false, false},
-    {"starcoder", "\\p{N}", gpt2Words, false, false},
-    {"refact", "\\p{N}", gpt2Words, false, false},
-    {"command-r", "\\p{N}", gpt2Words, false, false},
-    {"smollm", "\\p{N}", gpt2Words, false, false},
-    {"codeshell", "\\p{N}", gpt2Words, false, false},
-    {"gpt-4o", o200kWords, nullptr, false, false},
-    {"tekken", tekkenWords, nullptr, true, true},
-};
 
 namespace {
 class Maker {
@@ -82,9 +48,13 @@ private:
     return "";
   }
   bool readPieces(bool scored);
-  bool makePieces();
+  bool makePieces(bool unigram);
+  bool readCharacters(std::string &map);
   bool makeBytes(const Words &words);
-  bool setEnds(bool begin);
+  bool makeWordPieces();
+  std::string addedTokens() const;
+  std::string vocabulary() const;
+  bool setEnds(bool begin, bool end);
   std::string idToken(const char *key) const;
 
   const File &file;
@@ -141,14 +111,16 @@ bool Maker::readPieces(bool scored) {
   return true;
 }
 
-/// "llama": pieces of SentencePiece's BPE.
-bool Maker::makePieces() {
+/// "llama": pieces of SentencePiece's BPE; "t5": of its Unigram.
+bool Maker::makePieces(bool unigram) {
   if (!readPieces(/*scored=*/true))
     return false;
   PieceModel model;
-  model.type = 2;
+  model.type = unigram ? 1 : 2;
+  if (unigram && !readCharacters(model.charsmap))
+    return false;
   model.removesSpace =
-      file.flag("tokenizer.ggml.remove_extra_whitespaces").value_or(false);
+      file.flag("tokenizer.ggml.remove_extra_whitespaces").value_or(unigram);
   model.dummyPrefix =
       file.flag("tokenizer.ggml.add_space_prefix").value_or(true);
   model.pieces = std::move(pieces);
@@ -161,6 +133,19 @@ bool Maker::makePieces() {
   if (!convertPieces(model, json, error))
     return wrong("tokenizer.ggml.tokens", error.message);
   pieces = std::move(model.pieces);
+  return true;
+}
+
+/// How characters are changed before a text is cut.
+bool Maker::readCharacters(std::string &map) {
+  const std::string key = "tokenizer.ggml.precompiled_charsmap";
+  const Value *value = file.find(key);
+  if (!value)
+    return true;
+  if (!value->isArray() ||
+      (value->element != Kind::U8 && value->element != Kind::I8))
+    return wrong(key, "expected an array of bytes, found " + value->describe());
+  map.assign(reinterpret_cast<const char *>(value->data), value->count);
   return true;
 }
 
@@ -181,26 +166,16 @@ bool Maker::makeBytes(const Words &words) {
     return wrong(mergesKey,
                  "expected an array of up to 4194304 strings, found " +
                      (merges ? merges->describe() : "nothing"));
-  json = "{\"version\":\"1.0\",\"added_tokens\":[";
-  bool first = true;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    uint64_t type = pieces[i].type;
-    if (type != Control && type != UserDefined && type != Unknown)
-      continue;
-    json += std::string(first ? "" : ",") + "{\"id\":" + std::to_string(i) +
-            ",\"content\":";
-    first = false;
-    runtime::appendJsonString(json, pieces[i].text);
-    json += std::string(",\"single_word\":false,\"lstrip\":false,\"rstrip\":"
-                        "false,\"normalized\":false,\"special\":") +
-            (type == UserDefined ? "false}" : "true}");
-  }
-  json += "],\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[" +
-          splitAt(words.first) + (words.second ? splitAt(words.second) : "") +
-          "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
-          "\"trim_offsets\":true,\"use_regex\":false}]},\"decoder\":{\"type\":"
-          "\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"ignore_merges\":" +
-          (words.ignoreMerges ? "true" : "false") + ",\"merges\":[";
+  std::string cuts;
+  for (const char *cut : words.cuts)
+    cuts += cut ? splitAt(cut) : "";
+  json = "{\"version\":\"1.0\",\"added_tokens\":[" + addedTokens() +
+         "],\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[" +
+         cuts +
+         "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+         "\"trim_offsets\":true,\"use_regex\":false}]},\"decoder\":{\"type\":"
+         "\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"ignore_merges\":" +
+         (words.ignoreMerges ? "true" : "false") + ",\"merges\":[";
   uint64_t broken = UINT64_MAX;
   eachString(*merges, [&](uint64_t i, std::string_view text) {
     json += i ? "," : "";
@@ -220,13 +195,101 @@ bool Maker::makeBytes(const Words &words) {
   if (broken != UINT64_MAX)
     return wrong(mergesKey, "merge " + std::to_string(broken) +
                                 " is not two tokens with a space between");
-  json += "],\"vocab\":{";
+  json += "],\"vocab\":{" + vocabulary() + "}}}";
+  return true;
+}
+
+/// Tokens that are found in a text before it is cut.
+std::string Maker::addedTokens() const {
+  std::string text;
   for (size_t i = 0; i < pieces.size(); ++i) {
-    json += i ? "," : "";
-    runtime::appendJsonString(json, pieces[i].text);
-    json += ":" + std::to_string(i);
+    uint64_t type = pieces[i].type;
+    if (type != Control && type != UserDefined && type != Unknown)
+      continue;
+    text += std::string(text.empty() ? "" : ",") +
+            "{\"id\":" + std::to_string(i) + ",\"content\":";
+    runtime::appendJsonString(text, pieces[i].text);
+    text += std::string(",\"single_word\":false,\"lstrip\":false,\"rstrip\":"
+                        "false,\"normalized\":false,\"special\":") +
+            (type == UserDefined ? "false}" : "true}");
   }
-  json += "}}}";
+  return text;
+}
+
+std::string Maker::vocabulary() const {
+  std::string text;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    text += i ? "," : "";
+    runtime::appendJsonString(text, pieces[i].text);
+    text += ":" + std::to_string(i);
+  }
+  return text;
+}
+
+/// "bert": WordPiece. Files have a sign before the first piece of a word, where
+/// BERT's own have "##" before the others.
+bool Maker::makeWordPieces() {
+  static constexpr std::string_view start = "\u2581";
+  if (!readPieces(/*scored=*/false))
+    return false;
+  const std::pair<std::string, int64_t> keys[] = {
+      {"tokenizer.ggml.cls_token_id", 101},
+      {"tokenizer.ggml.seperator_token_id", 102},
+      {"tokenizer.ggml.unknown_token_id", 100}};
+  std::string names[3];
+  int64_t ids[3];
+  for (int i = 0; i < 3; ++i) {
+    auto [key, otherwise] = keys[i];
+    ids[i] = file.integer(key).value_or(otherwise);
+    // The first files call that of the class the begin.
+    if (i == 0 && !file.find(key))
+      ids[i] = file.integer("tokenizer.ggml.bos_token_id").value_or(otherwise);
+    if (ids[i] < 0 || ids[i] >= static_cast<int64_t>(pieces.size()))
+      return wrong(key, "token " + std::to_string(ids[i]) + " is none of the " +
+                            std::to_string(pieces.size()));
+    // Whatever type it is given, it stands for itself.
+    if (pieces[ids[i]].type == Normal)
+      pieces[ids[i]].type = Control;
+    if (pieces[ids[i]].text.rfind(start, 0) == 0)
+      pieces[ids[i]].text.erase(0, start.size());
+    runtime::appendJsonString(names[i], pieces[ids[i]].text);
+  }
+  for (Piece &piece : pieces) {
+    if (piece.type == Control || piece.type == Unknown)
+      continue;
+    if (piece.text.rfind(start, 0) == 0)
+      piece.text.erase(0, start.size());
+    else
+      piece.text.insert(0, "##");
+  }
+  bool lower = file.flag("tokenizer.ggml.normalizer.lowercase").value_or(true);
+  bool strips =
+      file.flag("tokenizer.ggml.normalizer.strip_accents").value_or(lower);
+  auto special = [&](int i) {
+    return "{\"SpecialToken\":{\"id\":" + names[i] + ",\"type_id\":";
+  };
+  auto entry = [&](int i) {
+    return names[i] + ":{\"id\":" + names[i] + ",\"ids\":[" +
+           std::to_string(ids[i]) + "],\"tokens\":[" + names[i] + "]}";
+  };
+  auto truth = [](bool value) { return value ? "true" : "false"; };
+  const std::string first = "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}",
+                    second = "{\"Sequence\":{\"id\":\"B\",\"type_id\":1}}";
+  std::string one = special(0) + "0}}," + first + "," + special(1) + "0}}";
+  json = "{\"version\":\"1.0\",\"added_tokens\":[" + addedTokens() +
+         "],\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,"
+         "\"handle_chinese_chars\":true,\"strip_accents\":" +
+         truth(strips) + ",\"lowercase\":" + truth(lower) +
+         "},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
+         "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[" +
+         one + "],\"pair\":[" + one + "," + second + "," + special(1) +
+         "1}}],\"special_tokens\":{" + entry(0) + "," + entry(1) +
+         "}},\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\","
+         "\"cleanup\":true},\"model\":{\"type\":\"WordPiece\",\"unk_token\":" +
+         names[2] +
+         ",\"continuing_subword_prefix\":\"##\","
+         "\"max_input_chars_per_word\":100,\"vocab\":{" +
+         vocabulary() + "}}}";
   return true;
 }
 
@@ -248,7 +311,7 @@ std::string Maker::idToken(const char *key) const {
 }
 
 /// What stands around every text.
-bool Maker::setEnds(bool begin) {
+bool Maker::setEnds(bool begin, bool end) {
   JsonValue config;
   config.kind = JsonValue::Kind::Object;
   auto put = [&](const char *key, JsonValue value) {
@@ -272,7 +335,7 @@ bool Maker::setEnds(bool begin) {
   putText("bos_token", idToken("tokenizer.ggml.bos_token_id"));
   putText("eos_token", idToken("tokenizer.ggml.eos_token_id"));
   putFlag("add_bos_token", begin);
-  putFlag("add_eos_token", false);
+  putFlag("add_eos_token", end);
   applyTokenizerConfig(config, json);
   return true;
 }
@@ -283,28 +346,28 @@ std::optional<std::string> Maker::make() {
   std::optional<std::string_view> model = file.text(modelKey);
   if (!file.find(modelKey))
     return lacks("the file has none (key '" + modelKey + "')");
-  if (model == std::string_view("llama")) {
-    if (!makePieces() || !setEnds(true))
+  bool unigram = model == std::string_view("t5");
+  if (unigram || model == std::string_view("llama")) {
+    if (!makePieces(unigram) || !setEnds(!unigram, unigram))
       return std::nullopt;
     return json;
   }
+  if (model == std::string_view("bert"))
+    return makeWordPieces() ? std::optional<std::string>(json) : std::nullopt;
   if (model != std::string_view("gpt2"))
     return lacks("key '" + modelKey + "' is '" +
                  std::string(model.value_or("").substr(0, 64)) +
-                 "', expected llama or gpt2");
+                 "', expected llama, gpt2, bert or t5");
   std::string_view pre = file.text(preKey).value_or("default");
-  std::string known;
-  for (const Words &words : kWords) {
-    if (pre == words.name) {
-      if (!makeBytes(words) || !setEnds(words.addsBegin))
-        return std::nullopt;
-      return json;
-    }
-    known += (known.empty() ? "" : ", ") + std::string(words.name);
-  }
-  return lacks("key '" + preKey + "' says that texts are cut as '" +
-               std::string(pre.substr(0, 64)) + "', expected one of " + known +
-               "; --tokenizer=FILE names a tokenizer.json instead");
+  const Words *words = findWords(pre);
+  if (!words)
+    return lacks("key '" + preKey + "' says that texts are cut as '" +
+                 std::string(pre.substr(0, 64)) + "', expected one of " +
+                 knownWords() +
+                 "; --tokenizer=FILE names a tokenizer.json instead");
+  if (!makeBytes(*words) || !setEnds(words->addsBegin, /*end=*/false))
+    return std::nullopt;
+  return json;
 }
 
 } // namespace attune::gguf

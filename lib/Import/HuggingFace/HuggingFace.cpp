@@ -538,8 +538,7 @@ static void adaptToGguf(spec::Model &model, const gguf::Family &family) {
   auto adapt = [&](spec::Block &block) {
     if (block.attention && block.attention->rope)
       block.attention->rope->interleaved = family.interleaved;
-    if (!family.wholeNorms)
-      return;
+    // Gains are stored whole, not without their 1.
     block.norm.offset = 0;
     if (block.attention && block.attention->qkNorm)
       block.attention->qkNorm->offset = 0;
@@ -548,8 +547,7 @@ static void adaptToGguf(spec::Model &model, const gguf::Family &family) {
     for (spec::Layer &layer : stream.layers) {
       if (auto *block = std::get_if<spec::Block>(&layer.op))
         adapt(*block);
-      if (auto *norm = std::get_if<spec::Norm>(&layer.op);
-          norm && family.wholeNorms)
+      if (auto *norm = std::get_if<spec::Norm>(&layer.op))
         norm->offset = 0;
       for (spec::Block &block : layer.cycle)
         adapt(block);
@@ -577,6 +575,8 @@ std::optional<ImportedModel> importGguf(const std::string &path,
   if (!imported)
     return std::nullopt;
   adaptToGguf(imported->model, *family);
+  if (family->byRole)
+    gguf::nameByRole(*opened, imported->model);
   imported->model.name = fs::path(path).stem().string();
   imported->folder.clear();
   imported->tokenizerPath = opened->find("tokenizer.ggml.model") ? path : "";

@@ -59,7 +59,14 @@ std::string findTokenizerFile(const std::string &path) {
       others.push_back(entry.path().string());
   }
   std::sort(others.begin(), others.end());
-  return others.empty() ? "" : others.front();
+  if (!others.empty())
+    return others.front();
+  // A folder that is a model in GGUF.
+  if (!fs::is_directory(path, ignored) ||
+      fs::exists(folder / "config.json", ignored))
+    return "";
+  std::vector<std::string> models = gguf::modelsIn(path);
+  return models.size() == 1 && isGgufFile(models.front()) ? models.front() : "";
 }
 
 static SourceLocation locate(const std::shared_ptr<const SourceFile> &file,

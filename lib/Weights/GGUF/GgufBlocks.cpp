@@ -10,7 +10,8 @@
 //
 //   Q4_0, Q5_0, Q8_0   d q            Q2_K, Q4_K, Q5_K   d s q - m t
 //   Q4_1, Q5_1         d q + m        Q3_K, Q6_K         d s q
-//   IQ4_NL             d table[q]     MXFP4              2^(e - 127) e2m1[q]
+//   IQ4_NL             d table[q]     IQ4_XS             d s table[q]
+//   Q8_K               d q            MXFP4              2^(e - 127) e2m1[q]
 //
 // All products are exact in f32; a sum is rounded once. Where a byte holds two
 // numbers of a block of 32, the lower halves are the first 16 values.
@@ -21,48 +22,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Weights/GgufFile.h"
+#include "GgufBlocks.h"
 
-#include "attune/Runtime/DType.h"
+#include "attune/Weights/GgufFile.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace attune::gguf {
-
-static float halfAt(const uint8_t *data) {
-  uint16_t bits;
-  std::memcpy(&bits, data, 2);
-  return runtime::halfToFloat(bits);
-}
-
-static uint32_t wordAt(const uint8_t *data) {
-  uint32_t bits;
-  std::memcpy(&bits, data, 4);
-  return bits;
-}
-
-/// The number at place `i` of 32, of which two are in each of 16 bytes.
-static int nibble(const uint8_t *quants, int i) {
-  return i < 16 ? quants[i] & 15 : quants[i - 16] >> 4;
-}
 
 //===----------------------------------------------------------------------===//
 // Groups
 //===----------------------------------------------------------------------===//
-
-namespace {
-/// What all numbers of a group are multiplied by, and what is added then, where
-/// the type has that; else the middle is subtracted before.
-struct Factors {
-  float scale = 0, least = 0;
-};
-
-/// Group `number` of a block.
-using ReadGroup = Factors (*)(const uint8_t *block, int number,
-                              uint8_t *numbers);
-} // namespace
 
 static Factors readQ4_0(const uint8_t *block, int, uint8_t *numbers) {
   for (int i = 0; i < 32; ++i)
@@ -103,11 +74,24 @@ static Factors readQ8_0(const uint8_t *block, int, uint8_t *numbers) {
 }
 
 static Factors readIQ4_NL(const uint8_t *block, int, uint8_t *numbers) {
-  static constexpr int8_t table[] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                     1,    13,   25,  38,  53,  69,  89,  113};
   for (int i = 0; i < 32; ++i)
-    numbers[i] = uint8_t(table[nibble(block + 2, i)] + 128);
+    numbers[i] = uint8_t(kUnevenSteps[nibble(block + 2, i)] + 128);
   return {halfAt(block)};
+}
+
+static Factors readQ8_1(const uint8_t *block, int, uint8_t *numbers) {
+  for (int i = 0; i < 32; ++i)
+    numbers[i] = block[4 + i] ^ 128;
+  return {halfAt(block)};
+}
+
+/// The scale is of f32.
+static Factors readQ8_K(const uint8_t *block, int group, uint8_t *numbers) {
+  for (int i = 0; i < 32; ++i)
+    numbers[i] = block[4 + 32 * group + i] ^ 128;
+  float scale;
+  std::memcpy(&scale, block, 4);
+  return {scale};
 }
 
 /// The microscaling format of OCP: a power of two for 32 numbers e2m1.
@@ -115,12 +99,6 @@ static Factors readMXFP4(const uint8_t *block, int, uint8_t *numbers) {
   for (int i = 0; i < 32; ++i)
     numbers[i] = uint8_t(nibble(block + 1, i));
   return {std::ldexp(1.0f, int(block[0]) - 127)};
-}
-
-/// Two bits of value `i` of 256: of 128 values the first 32 are the lowest bits
-/// of 32 bytes.
-static int pair(const uint8_t *quants, int i) {
-  return quants[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3;
 }
 
 /// Sixteen scales and minima of 4 bits each, then 2-bit numbers.
@@ -247,6 +225,26 @@ private:
   StoredForm stored;
   ReadGroup readNumbers;
 };
+
+/// Numbers of a type that weights are seldom of, as floats.
+template <typename T> class Plain final : public TensorEncoding {
+public:
+  explicit Plain(const char *label) : label(label) {}
+  const char *name() const override { return label; }
+  bool isQuantized() const override { return false; }
+  void decode(const CheckpointTensor &tensor, int64_t first, int64_t count,
+              float *out) const override {
+    for (int64_t i = 0; i < count; ++i) {
+      T value;
+      std::memcpy(&value, tensor.data + (first + i) * int64_t(sizeof(T)),
+                  sizeof(T));
+      out[i] = static_cast<float>(value);
+    }
+  }
+
+private:
+  const char *label;
+};
 } // namespace
 
 const BlockType *findBlockType(uint32_t number) {
@@ -269,7 +267,24 @@ const BlockType *findBlockType(uint32_t number) {
       q5_K("Q5_K", 256, 176, ofZeros, readQ5_K),
       q6_K("Q6_K", 256, 210, shortBytes, readQ6_K),
       iq4_nl("IQ4_NL", 32, 18, bytes, readIQ4_NL),
-      mxfp4("MXFP4", 32, 17, StoredForm::floats(), readMXFP4);
+      mxfp4("MXFP4", 32, 17, StoredForm::floats(), readMXFP4),
+      q8_1("Q8_1", 32, 36, bytes, readQ8_1),
+      q8_K("Q8_K", 256, 292, bytes, readQ8_K),
+      iq1_s("IQ1_S", 256, 50, bytes, readIQ1_S),
+      iq1_m("IQ1_M", 256, 56, shortBytes, readIQ1_M),
+      iq2_xxs("IQ2_XXS", 256, 66, bytes, readIQ2_XXS),
+      iq2_xs("IQ2_XS", 256, 74, shortBytes, readIQ2_XS),
+      iq2_s("IQ2_S", 256, 82, shortBytes, readIQ2_S),
+      iq3_xxs("IQ3_XXS", 256, 98, bytes, readIQ3_XXS),
+      iq3_s("IQ3_S", 256, 110, bytes, readIQ3_S),
+      iq4_xs("IQ4_XS", 256, 136, bytes, readIQ4_XS),
+      tq1_0("TQ1_0", 256, 54, nibbles, readTQ1_0),
+      tq2_0("TQ2_0", 256, 66, nibbles, readTQ2_0);
+  static const Plain<int8_t> i8("I8");
+  static const Plain<int16_t> i16("I16");
+  static const Plain<int32_t> i32("I32");
+  static const Plain<int64_t> i64("I64");
+  static const Plain<double> f64("F64");
   static const BlockType types[] = {
       {0, "F32", 1, 4, nullptr, DType::F32, true},
       {1, "F16", 1, 2, nullptr, DType::F16, true},
@@ -287,25 +302,27 @@ const BlockType *findBlockType(uint32_t number) {
       {20, "IQ4_NL", 32, 18, &iq4_nl, DType::F32, true},
       // A power of two times two bits: eight bits of exponent suffice.
       {39, "MXFP4", 32, 17, &mxfp4, DType::BF16, true},
+      {9, "Q8_1", 32, 36, &q8_1, DType::F32, true},
+      {15, "Q8_K", 256, 292, &q8_K, DType::F32, true},
+      {16, "IQ2_XXS", 256, 66, &iq2_xxs, DType::F32, true},
+      {17, "IQ2_XS", 256, 74, &iq2_xs, DType::F32, true},
+      {18, "IQ3_XXS", 256, 98, &iq3_xxs, DType::F32, true},
+      {19, "IQ1_S", 256, 50, &iq1_s, DType::F32, true},
+      {21, "IQ3_S", 256, 110, &iq3_s, DType::F32, true},
+      {22, "IQ2_S", 256, 82, &iq2_s, DType::F32, true},
+      {23, "IQ4_XS", 256, 136, &iq4_xs, DType::F32, true},
+      {29, "IQ1_M", 256, 56, &iq1_m, DType::F32, true},
+      {34, "TQ1_0", 256, 54, &tq1_0, DType::F32, true},
+      {35, "TQ2_0", 256, 66, &tq2_0, DType::F32, true},
+      {24, "I8", 1, 1, &i8, DType::F32, true},
+      {25, "I16", 1, 2, &i16, DType::F32, true},
+      {26, "I32", 1, 4, &i32, DType::F32, true},
+      {27, "I64", 1, 8, &i64, DType::F32, true},
+      {28, "F64", 1, 8, &f64, DType::F32, true},
       // Sizes do not matter for what is not read.
-      {9, "Q8_1", 32, 36, nullptr, DType::F32, false},
-      {15, "Q8_K", 256, 292, nullptr, DType::F32, false},
-      {16, "IQ2_XXS", 256, 66, nullptr, DType::F32, false},
-      {17, "IQ2_XS", 256, 74, nullptr, DType::F32, false},
-      {18, "IQ3_XXS", 256, 98, nullptr, DType::F32, false},
-      {19, "IQ1_S", 256, 50, nullptr, DType::F32, false},
-      {21, "IQ3_S", 256, 110, nullptr, DType::F32, false},
-      {22, "IQ2_S", 256, 82, nullptr, DType::F32, false},
-      {23, "IQ4_XS", 256, 136, nullptr, DType::F32, false},
-      {24, "I8", 1, 1, nullptr, DType::I8, false},
-      {25, "I16", 1, 2, nullptr, DType::I16, false},
-      {26, "I32", 1, 4, nullptr, DType::I32, false},
-      {27, "I64", 1, 8, nullptr, DType::I64, false},
-      {28, "F64", 1, 8, nullptr, DType::F64, false},
-      {29, "IQ1_M", 256, 56, nullptr, DType::F32, false},
-      {34, "TQ1_0", 256, 54, nullptr, DType::F32, false},
-      {35, "TQ2_0", 256, 66, nullptr, DType::F32, false},
       {40, "NVFP4", 64, 36, nullptr, DType::F32, false},
+      {41, "Q1_0", 128, 18, nullptr, DType::F32, false},
+      {42, "Q2_0", 64, 18, nullptr, DType::F32, false},
   };
   for (const BlockType &type : types)
     if (type.number == number)

@@ -294,6 +294,10 @@ bool File::placeTensors(uint64_t dataStart, uint64_t alignment,
               std::to_string(order[i]->offset);
       return false;
     }
+  return sortTensors(error);
+}
+
+bool File::sortTensors(std::string &error) {
   std::sort(infos.begin(), infos.end(),
             [](auto &a, auto &b) { return a.name < b.name; });
   for (size_t i = 1; i < infos.size(); ++i)
@@ -367,7 +371,7 @@ bool File::parse(std::string &error) {
   return placeTensors(dataStart, alignment, error);
 }
 
-bool File::open(const std::string &path, std::string &error) {
+bool File::openOne(const std::string &path, std::string &error) {
   filePath = path;
   if (!file.open(path, error))
     return false;

@@ -7,6 +7,9 @@
 
 #include "attune/Weights/GgufFile.h"
 
+#include "attune/Support/TensorNames.h"
+
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -113,7 +116,29 @@ static std::string renameBlock(std::string_view family, std::string_view name) {
   return result;
 }
 
+/// Whether tensors of a family get the names that its class of Hugging Face
+/// has. Those of others are found by their roles.
+static bool isRenamed(std::string_view family) {
+  for (const char *name : {"llama", "qwen2", "qwen3", "qwen3moe", "gemma",
+                           "gemma2", "gemma3", "phi3"})
+    if (family == name)
+      return true;
+  return false;
+}
+
+/// With {e} before the end where a tensor has a matrix for each expert or head.
+static std::string markStack(const std::string &name) {
+  for (const char *stack :
+       {"_exps.weight", "_exps.bias", "attn_k_b.weight", "attn_v_b.weight"})
+    if (size_t at = name.rfind(stack); at != std::string::npos)
+      return name.substr(0, name.rfind('.')) + ".{e}" +
+             name.substr(name.rfind('.'));
+  return name;
+}
+
 static std::string rename(std::string_view family, const std::string &name) {
+  if (!isRenamed(family))
+    return markStack(name);
   if (name == "token_embd.weight")
     return "model.embed_tokens.weight";
   if (name == "output_norm.weight")
@@ -124,14 +149,55 @@ static std::string rename(std::string_view family, const std::string &name) {
   return block.empty() ? name : block;
 }
 
+namespace {
+/// A state space's steps, of which classes keep logarithms and files -exp of
+/// those.
+struct Logarithms final : TensorEncoding {
+  const char *name() const override { return "logarithms"; }
+  bool isQuantized() const override { return false; }
+  void decode(const CheckpointTensor &tensor, int64_t first, int64_t count,
+              float *out) const override {
+    for (int64_t i = 0; i < count; ++i) {
+      float value;
+      std::memcpy(&value, tensor.data + 4 * (first + i), 4);
+      out[i] = std::log(-value);
+    }
+  }
+};
+} // namespace
+
+/// The number of the layer that a tensor is of; -1: of none.
+static int64_t layerOf(const std::string &name) {
+  std::string_view rest = name;
+  std::string digits;
+  if (rest.substr(0, 4) != "blk.")
+    return -1;
+  rest.remove_prefix(4);
+  return takeNumber(rest, digits) ? std::stoll(digits) : -1;
+}
+
 std::deque<CheckpointTensor> renameTensors(const File &file) {
+  static const Logarithms logarithms;
   std::deque<CheckpointTensor> result;
   std::string_view family = file.text("general.architecture").value_or("");
+  int64_t layers = INT64_MAX;
+  std::string prefix(family);
+  if (int64_t further =
+          file.integer(prefix + ".nextn_predict_layers").value_or(0);
+      further > 0)
+    layers = file.integer(prefix + ".block_count").value_or(0) - further;
   for (const CheckpointTensor &info : file.tensors()) {
     if (info.name.rfind("rope_f", 0) == 0) // rope_freqs, rope_factors_long
       continue;
+    // Layers that predict further tokens are no part of the model.
+    if (layerOf(info.name) >= layers)
+      continue;
     CheckpointTensor &tensor = result.emplace_back(info);
     tensor.name = rename(family, info.name);
+    std::string base;
+    if (cutEnd(info.name, ".ssm_a", base) &&
+        info.dtype == runtime::DType::F32 && !info.encoding)
+      tensor.encoding = &logarithms;
   }
   return result;
 }

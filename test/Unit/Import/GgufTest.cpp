@@ -7,7 +7,8 @@
 //
 // Inputs/blocks.gguf has blocks of every type and Inputs/blocks.safetensors
 // what they stand for by the types' definitions, in double precision. Both are
-// made by "test/lib/gguf.py blocks".
+// made by "test/lib/gguf.py blocks". Inputs/rows.gguf has every row of every
+// table, and Inputs/rows.safetensors FNV-1a of the values ("gguf.py rows").
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +71,34 @@ TEST_F(GgufBlocks, StandForTheValuesOfTheirDefinition) {
       }
     }
   }
-  EXPECT_EQ(encoded, 12);
+  EXPECT_EQ(encoded, 29);
+}
+
+TEST(GgufRows, StandForTheValuesOfTheirTables) {
+  const std::string inputs = ATTUNE_TEST_DIR "/Unit/Import/Inputs/";
+  DiagnosticEngine diags;
+  std::optional<Checkpoint> checkpoint =
+      Checkpoint::open(inputs + "rows.gguf", diags);
+  ASSERT_TRUE(checkpoint);
+  runtime::SafetensorsFile known;
+  std::string error;
+  ASSERT_TRUE(known.open(inputs + "rows.safetensors", error)) << error;
+  ASSERT_EQ(known.tensors().size(), 7u);
+  for (const runtime::TensorInfo &info : known.tensors()) {
+    const CheckpointTensor *tensor = checkpoint->find(info.name);
+    ASSERT_TRUE(tensor && tensor->encoding) << info.name;
+    std::vector<float> values(tensor->shape[0] * tensor->shape[1]);
+    tensor->encoding->decode(*tensor, 0, int64_t(values.size()), values.data());
+    uint64_t hash = 0xcbf29ce484222325u, expected;
+    for (float value : values) {
+      uint32_t bits;
+      std::memcpy(&bits, &value, 4);
+      for (int i = 0; i < 32; i += 8)
+        hash = (hash ^ (bits >> i & 255)) * 0x100000001b3u;
+    }
+    std::memcpy(&expected, info.data, 8);
+    EXPECT_EQ(hash, expected) << info.name;
+  }
 }
 
 TEST_F(GgufBlocks, DecodeFromAnyValueOn) {
@@ -121,5 +149,5 @@ TEST_F(GgufBlocks, GiveNumbersAndScales) {
       }
     }
   }
-  EXPECT_EQ(forms, 12);
+  EXPECT_EQ(forms, 24);
 }

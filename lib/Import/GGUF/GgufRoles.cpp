@@ -1,0 +1,260 @@
+//===- GgufRoles.cpp - The tensors that weights come from -------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An importer names tensors as its class of Hugging Face does, some of which
+// hold several weights or are transposed. Files have one layout for all
+// architectures: matrices [out, in], queries, keys and values apart or one
+// behind the other. So each weight has its tensor by the role that it plays.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GgufConfig.h"
+
+#include "attune/Support/TensorNames.h"
+
+#include <algorithm>
+
+namespace attune::gguf {
+
+using namespace spec;
+
+namespace {
+struct Role {
+  const char *role;
+  /// The first of these that the file has.
+  const char *tensors[5];
+};
+
+/// Of one layer.
+class Namer {
+public:
+  Namer(const File &file, Layer &layer) : file(file), layer(layer) {}
+  void nameBlock(const Block &block);
+  void name(const std::string &role, std::vector<WeightSource> sources) {
+    layer.weights[role] = std::move(sources);
+  }
+
+private:
+  /// Whether the file has a tensor of the first repeat.
+  bool has(const std::string &tensor) const {
+    return file.findTensor(
+        substituteLayer("blk." + place + "." + tensor, layer.first));
+  }
+  std::string full(const std::string &tensor) const {
+    return "blk." + place + "." + tensor;
+  }
+  std::vector<WeightSource> find(const std::string &role) const;
+  std::vector<WeightSource> findState(const std::string &role) const;
+  std::vector<WeightSource> joinLatents(const Attention &attention) const;
+
+  const File &file;
+  Layer &layer;
+  std::string place; ///< of the number: "{i}", or the number
+  std::map<std::string, int64_t> rows;
+};
+} // namespace
+
+/// Without ".weight" or ".bias", which both have.
+static constexpr Role kRoles[] = {
+    {"norm1",
+     {"attn_norm_2", "attn_norm", "attn_output_norm", "post_attention_norm"}},
+    {"norm2",
+     {"ffn_norm", "layer_output_norm", "post_ffw_norm", "post_attention_norm",
+      "attn_norm"}},
+    {"norm1_post", {"post_attention_norm"}},
+    {"norm2_post", {"post_ffw_norm"}},
+    {"attention.q", {"attn_q"}},
+    {"attention.k", {"attn_k"}},
+    {"attention.v", {"attn_v"}},
+    {"attention.o", {"attn_output"}},
+    {"attention.q_norm", {"attn_q_norm", "attn_q_a_norm"}},
+    {"attention.k_norm", {"attn_k_norm"}},
+    {"attention.q_a", {"attn_q_a"}},
+    {"attention.q_b", {"attn_q_b"}},
+    {"attention.kv_a", {"attn_kv_a_mqa"}},
+    {"attention.kv_norm", {"attn_kv_a_norm"}},
+    {"attention.kv_b", {"attn_kv_b"}},
+    {"ffn.gate", {"ffn_gate"}},
+    {"ffn.up", {"ffn_up"}},
+    {"ffn.down", {"ffn_down"}},
+    {"moe.router", {"ffn_gate_inp"}},
+    {"moe.experts.{e}.gate", {"ffn_gate_exps.{e}"}},
+    {"moe.experts.{e}.up", {"ffn_up_exps.{e}"}},
+    {"moe.experts.{e}.down", {"ffn_down_exps.{e}"}},
+    {"moe.shared.gate", {"ffn_gate_shexp"}},
+    {"moe.shared.up", {"ffn_up_shexp"}},
+    {"moe.shared.down", {"ffn_down_shexp"}},
+    {"moe.shared_gate", {"ffn_gate_inp_shexp"}},
+    {"short_conv.in_proj", {"shortconv.in_proj"}},
+    {"short_conv.conv", {"shortconv.conv"}},
+    {"short_conv.out_proj", {"shortconv.out_proj"}},
+};
+/// Whole names.
+static constexpr Role kOthers[] = {
+    {"attention.sinks", {"attn_sinks.weight"}},
+    {"moe.router.bias", {"exp_probs_b.bias", "exp_probs_b"}},
+    {"moe.router.logit_bias", {"ffn_gate_inp.bias"}},
+};
+/// By what the importer's tensor ends with: one tensor has several weights.
+static constexpr Role kStates[] = {
+    {"in_proj.weight", {"ssm_in.weight"}},
+    {"in_proj.bias", {"ssm_in.bias"}},
+    {"conv1d.weight", {"ssm_conv1d.weight"}},
+    {"conv1d.bias", {"ssm_conv1d.bias"}},
+    {"x_proj.weight", {"ssm_x.weight"}},
+    {"dt_proj.weight", {"ssm_dt.weight"}},
+    {"dt_proj.bias", {"ssm_dt.bias"}},
+    {"dt_bias", {"ssm_dt.bias"}},
+    {"A_log", {"ssm_a"}},
+    {"D", {"ssm_d"}},
+    {"norm.weight", {"ssm_norm.weight"}},
+    {"out_proj.weight", {"ssm_out.weight"}},
+    {"out_proj.bias", {"ssm_out.bias"}},
+};
+
+std::vector<WeightSource> Namer::findState(const std::string &role) const {
+  std::vector<WeightSource> sources = resolveWeight(layer, role);
+  for (WeightSource &source : sources)
+    for (const Role &row : kStates) {
+      std::string base;
+      if (cutEnd(source.tensor, "." + std::string(row.role), base)) {
+        source.tensor = full(row.tensors[0]);
+        break;
+      }
+    }
+  return sources;
+}
+
+/// Keys and values of each head, which newer files keep apart: keys [in, out].
+std::vector<WeightSource> Namer::joinLatents(const Attention &attention) const {
+  std::vector<WeightSource> sources;
+  for (int64_t head = 0; head < attention.heads; ++head) {
+    std::string number = "." + std::to_string(head) + ".weight";
+    sources.push_back({full("attn_k_b" + number), /*transposed=*/true});
+    sources.push_back({full("attn_v_b" + number)});
+  }
+  return sources;
+}
+
+std::vector<WeightSource> Namer::find(const std::string &role) const {
+  for (const Role &row : kOthers)
+    if (role == row.role)
+      for (const char *tensor : row.tensors)
+        if (tensor && (has(tensor) || tensor == row.tensors[0]))
+          return {{full(tensor)}};
+  std::string base, end;
+  for (const char *ending : {".weight", ".bias"})
+    if (cutEnd(role, ending, base)) {
+      end = ending;
+      break;
+    }
+  // A stack of all experts.
+  auto stack = [&](std::string tensor) {
+    size_t at = tensor.find(".{e}");
+    return at == std::string::npos ? tensor : tensor.erase(at, 4);
+  };
+  for (const Role &row : kRoles) {
+    if (end.empty() || base != row.role)
+      continue;
+    for (const char *tensor : row.tensors)
+      if (tensor && has(stack(tensor) + end))
+        return {{full(tensor + end)}};
+    auto rowsOf = [&](const char *other) {
+      auto found = rows.find(other + end);
+      return found == rows.end() ? 0 : found->second;
+    };
+    auto part = [&](const char *tensor, std::vector<const char *> order) {
+      WeightSource source{full(tensor + end)};
+      for (const char *other : order) {
+        source.end = source.begin + rowsOf(other);
+        if (base == other)
+          break;
+        source.begin = source.end;
+      }
+      return std::vector<WeightSource>{source};
+    };
+    bool fused =
+        base == "attention.q" || base == "attention.k" || base == "attention.v";
+    if (fused && has("attn_qkv" + end))
+      return part("attn_qkv", {"attention.q", "attention.k", "attention.v"});
+    if (base == "ffn.gate" && has("ffn_up" + end))
+      return part("ffn_up", {"ffn.gate", "ffn.up"});
+    std::string gate = "moe.experts.{e}.gate", up = "moe.experts.{e}.up";
+    if ((base == gate || base == up) && has("ffn_gate_up_exps" + end))
+      return part("ffn_gate_up_exps.{e}", {gate.c_str(), up.c_str()});
+    return {{full(row.tensors[0] + end)}}; // what is missing
+  }
+  return resolveWeight(layer, role);
+}
+
+void Namer::nameBlock(const Block &block) {
+  // The importer's place of the layer's number.
+  size_t begin = layer.name.find("{i"), close = layer.name.find('}', begin);
+  place = begin == std::string::npos || close == std::string::npos
+              ? std::to_string(layer.first)
+              : layer.name.substr(begin, close + 1 - begin);
+  std::vector<WeightRole> roles = weightRoles(layer);
+  for (const WeightRole &role : roles)
+    rows[role.role] = role.rows;
+  for (const WeightRole &role : roles) {
+    bool latents = role.role == "attention.kv_b.weight" && block.attention &&
+                   has("attn_k_b.weight");
+    std::vector<WeightSource> sources = latents ? joinLatents(*block.attention)
+                                        : role.role.rfind("mamba.", 0) == 0
+                                            ? findState(role.role)
+                                            : find(role.role);
+    // Gates and what they gate are one tensor, of which gates are the first.
+    bool half = role.role.rfind("ffn.up.", 0) == 0 &&
+                rows.count("ffn.gate.weight") && !has("ffn_gate.weight");
+    if (half) {
+      sources[0].begin = role.rows;
+      sources[0].end = 2 * role.rows;
+    }
+    name(role.role, std::move(sources));
+  }
+}
+
+void nameByRole(const File &file, Model &model) {
+  // Files of encoders leave out the layer behind the first token.
+  for (size_t i = model.streams.size(); i-- > 1;)
+    if (model.streams[i].name == "pooler") {
+      model.streams.erase(model.streams.begin() + static_cast<ptrdiff_t>(i));
+      model.outputs.erase(std::remove_if(model.outputs.begin(),
+                                         model.outputs.end(),
+                                         [](const auto &out) {
+                                           return out.name == "pooler_output";
+                                         }),
+                          model.outputs.end());
+    }
+  for (Stream &stream : model.streams) {
+    bool behind = false; // the blocks
+    for (Layer &layer : stream.layers) {
+      Namer namer(file, layer);
+      auto whole = [&](const char *tensor) {
+        for (const WeightRole &role : weightRoles(layer))
+          namer.name(role.role, {{tensor + ("." + role.role)}});
+      };
+      if (auto *block = std::get_if<Block>(&layer.op)) {
+        namer.nameBlock(*block);
+        behind = true;
+      } else if (auto *table = std::get_if<Embedding>(&layer.op)) {
+        whole(table->input == "token_type_ids" ? "token_types" : "token_embd");
+      } else if (std::holds_alternative<Positions>(layer.op)) {
+        whole("position_embd");
+      } else if (std::holds_alternative<Norm>(layer.op)) {
+        // The first files of LFM2 call it otherwise.
+        whole(behind && file.findTensor("output_norm.weight")
+                  ? "output_norm"
+                  : "token_embd_norm");
+      } else if (std::holds_alternative<Linear>(layer.op)) {
+        whole("output");
+      }
+    }
+  }
+}
+
+} // namespace attune::gguf

@@ -1,0 +1,150 @@
+//===- GgufParts.cpp - Models in several GGUF files -------------*- C++ -*-===//
+//
+// Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A model that is split is "NAME-00001-of-00003.gguf" and so on. The first part
+// has the keys; each has tensors, and the keys "split.no" (from 0 on),
+// "split.count" and "split.tensors.count", the number of tensors of all parts.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attune/Weights/GgufFile.h"
+
+#include <filesystem>
+#include <set>
+
+namespace fs = std::filesystem;
+
+namespace attune::gguf {
+
+std::vector<std::string> partsBeside(const std::string &path) {
+  constexpr size_t digits = 5;
+  const std::string end = ".gguf", of = "-of-";
+  size_t tail = 1 + digits + of.size() + digits + end.size();
+  if (path.size() < tail ||
+      path.compare(path.size() - end.size(), end.size(), end) != 0)
+    return {};
+  size_t at = path.size() - tail;
+  std::string number = path.substr(at + 1, digits),
+              total = path.substr(at + 1 + digits + of.size(), digits);
+  if (path[at] != '-' || path.compare(at + 1 + digits, of.size(), of) != 0 ||
+      (number + total).find_first_not_of("0123456789") != std::string::npos)
+    return {};
+  std::vector<std::string> parts;
+  for (int i = 1; i <= std::stoi(total); ++i) {
+    std::string name = std::to_string(i);
+    name.insert(0, digits - name.size(), '0');
+    parts.push_back(path.substr(0, at + 1) + name + of + total + end);
+  }
+  return parts;
+}
+
+/// Whether this is part `number`, from 0 on, of `count`.
+bool File::checkPart(size_t number, size_t count, std::string &error) const {
+  const std::pair<const char *, size_t> expected[] = {{"split.count", count},
+                                                      {"split.no", number}};
+  for (auto [key, wanted] : expected) {
+    std::optional<int64_t> found = integer(key);
+    // A whole model may be named as the only part.
+    if (found == static_cast<int64_t>(wanted) || (count == 1 && !find(key)))
+      continue;
+    const Value *value = find(key);
+    error = filePath + ": key '" + key + "'" +
+            (value ? " at byte " + std::to_string(value->offset) : "") +
+            " is " +
+            (found   ? std::to_string(*found)
+             : value ? value->describe()
+                     : "missing") +
+            ", expected " + std::to_string(wanted) + ": the name says part " +
+            std::to_string(number + 1) + " of " + std::to_string(count);
+    return false;
+  }
+  return true;
+}
+
+bool File::openParts(const std::vector<std::string> &paths,
+                     std::string &error) {
+  size_t missing = 0;
+  std::string first;
+  std::error_code ignored;
+  for (const std::string &path : paths)
+    if (!fs::exists(fs::symlink_status(path, ignored)) && missing++ == 0)
+      first = path;
+  if (missing) {
+    error = paths.front() + ": is the first of " +
+            std::to_string(paths.size()) + " parts of a model, of which " +
+            std::to_string(missing) +
+            (missing == 1 ? " is missing: " : " are missing: ") + first +
+            (missing == 1 ? "" : " and more") +
+            "; download all of them into one folder";
+    return false;
+  }
+  for (size_t i = 0; i < paths.size(); ++i) {
+    File &part = i ? rest.emplace_back() : *this;
+    if (!part.openOne(paths[i], error) ||
+        !part.checkPart(i, paths.size(), error))
+      return false;
+  }
+  for (File &part : rest) {
+    for (const CheckpointTensor &info : part.infos)
+      if (const CheckpointTensor *other = findTensor(info.name)) {
+        error = part.filePath + ": tensor '" + other->name +
+                "' is in another part, too; the parts are not of one model";
+        return false;
+      }
+    infos.insert(infos.end(), part.infos.begin(), part.infos.end());
+    if (!sortTensors(error))
+      return false;
+  }
+  std::optional<int64_t> all = integer("split.tensors.count");
+  if (!all || *all == static_cast<int64_t>(infos.size()))
+    return true;
+  error = filePath + ": key 'split.tensors.count' at byte " +
+          std::to_string(find("split.tensors.count")->offset) + " is " +
+          std::to_string(*all) + ", but the " + std::to_string(paths.size()) +
+          " parts have " + std::to_string(infos.size()) +
+          " tensors; download all of them anew";
+  return false;
+}
+
+bool File::open(const std::string &path, std::string &error) {
+  std::vector<std::string> paths = partsBeside(path);
+  if (!paths.empty())
+    return openParts(paths, error);
+  if (!openOne(path, error))
+    return false;
+  std::optional<int64_t> parts = integer("split.count");
+  if (!parts || *parts <= 1)
+    return true;
+  error = path + ": key 'split.count' at byte " +
+          std::to_string(find("split.count")->offset) +
+          " says that this is one of " + std::to_string(*parts) +
+          " parts of a model, which are found by their names: give them such "
+          "as NAME-00001-of-00003.gguf";
+  return false;
+}
+
+/// A model of the folder: a file, or the first of its parts.
+static std::string modelOf(const std::string &path) {
+  std::vector<std::string> parts = partsBeside(path);
+  return parts.empty() ? path : parts.front();
+}
+
+std::vector<std::string> modelsIn(const std::string &folder) {
+  std::set<std::string> models;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    std::string name = it->path().filename().string();
+    // "mmproj-..." is the part of another model that sees.
+    if (it->path().extension() == ".gguf" &&
+        name.find("mmproj") == std::string::npos)
+      models.insert(modelOf(it->path().string()));
+  }
+  return {models.begin(), models.end()};
+}
+
+} // namespace attune::gguf
