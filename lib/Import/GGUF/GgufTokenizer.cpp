@@ -273,7 +273,7 @@ bool Maker::setEnds(bool begin) {
   putText("eos_token", idToken("tokenizer.ggml.eos_token_id"));
   putFlag("add_bos_token", begin);
   putFlag("add_eos_token", false);
-  applyTokenizerConfig(config, json);
+  applyTokenizerConfig(config, json, /*known=*/nullptr);
   return true;
 }
 
