@@ -71,14 +71,14 @@ static bool readTokens(const std::string &path, const runtime::ModelInfo &info,
         tokens.push_back(id);
       }
   } else {
-    if (info.tokenizerJson.empty()) {
+    if (!info.hasTokenizer()) {
       report.fail(path + ": the model comes without a tokenizer, so it cannot "
                          "read texts; give token ids, in digits");
       return false;
     }
     runtime::Error error;
     std::unique_ptr<runtime::Tokenizer> tokenizer =
-        runtime::Tokenizer::create(info.tokenizerJson, error);
+        runtime::Tokenizer::open(info, error);
     if (!tokenizer ||
         !tokenizer->encode({text.data(), text.size()}, tokens, error)) {
       report.fail(path + ": " + error.message);

@@ -18,6 +18,7 @@
 #include "Attune/AttuneCut.h"
 #include "Attune/AttuneDialect.h"
 #include "attune/Import/Tokenizers.h"
+#include "attune/Runtime/Tokenizer.h"
 #include "attune/Support/TensorNames.h"
 #include "attune/Support/Version.h"
 #include "attune/Weights/WeightLayout.h"
@@ -499,11 +500,18 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
     return std::nullopt;
   info.imagesJson = source.imagesJson;
   if (!source.tokenizerPath.empty()) {
-    std::optional<std::string> json =
+    std::optional<TokenizerFile> file =
         readTokenizer(source.tokenizerPath, report);
-    if (!json)
+    if (!file)
       return std::nullopt;
-    info.tokenizerJson = *json;
+    runtime::Error error;
+    if (file->tokenizer &&
+        !file->tokenizer->pack(file->json, info.tokenizer, error)) {
+      report.fail(source.tokenizerPath + ": " + error.message);
+      return std::nullopt;
+    }
+    if (file->tokenizer)
+      info.tokenizerKind = file->tokenizer->describe();
     info.chatJson = source.chatJson;
   }
   return info;
@@ -713,7 +721,7 @@ std::string Lowering::makeKey() {
     key.add(prompt);
   }
   key.add(info->defaultPrompt);
-  key.add(info->tokenizerJson);
+  key.add(info->tokenizer);
   key.add(info->chatJson);
   key.add(info->imagesJson);
   key.add(info->inspectJson);

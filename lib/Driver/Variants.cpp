@@ -93,7 +93,10 @@ std::optional<ProductBytes> driver::compileVariants(const Options &options,
                                        ExitCode::InternalError);
     return std::nullopt;
   };
-  llvm::Expected<ProductBytes> joined = joinVariants(codes, options.machine);
+  auto tokenizer =
+      first.getModule()->getAttrOfType<mlir::StringAttr>("attune.tokenizer");
+  llvm::Expected<ProductBytes> joined = joinVariants(
+      codes, options.machine, tokenizer ? tokenizer.getValue() : "");
   if (!joined)
     return fail(joined.takeError());
   if (!options.product->linked)

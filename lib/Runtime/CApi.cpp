@@ -553,13 +553,13 @@ static bool needTokenizer(attune_instance *instance) {
     return false;
   if (instance->tokenizer)
     return true;
-  const std::string &json = instance->model->info().tokenizerJson;
-  if (json.empty()) {
+  const ModelInfo &info = instance->model->info();
+  if (!info.hasTokenizer()) {
     badCall("the model carries no tokenizer");
     return false;
   }
   Error error;
-  instance->tokenizer = Tokenizer::create(json, error);
+  instance->tokenizer = Tokenizer::open(info, error);
   if (!instance->tokenizer)
     fail(error);
   return instance->tokenizer != nullptr;

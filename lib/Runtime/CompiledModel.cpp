@@ -187,9 +187,7 @@ CompiledModel::open(const attune_model_descriptor *descriptor,
   }
   std::unique_ptr<CompiledModel> model(new CompiledModel());
   model->descriptor = descriptor;
-  std::string_view metadata(descriptor->metadata, descriptor->metadata_size);
-  if (!parseModelInfo(metadata, descriptor->num_entries, model->modelInfo,
-                      error))
+  if (!readModelInfo(*descriptor, model->modelInfo, error))
     return nullptr;
   if (!checkMachine(model->modelInfo.needs, error) || !model->chooseCode(error))
     return nullptr;

@@ -117,6 +117,15 @@ public:
         !texts(root, "adapters", info.adapters) ||
         !text(root, "tokenizer_json", info.tokenizerJson))
       return false;
+    if (const JsonValue *tokenizer = root.find("tokenizer")) {
+      int64_t size = 0;
+      if (!tokenizer->isObject())
+        return fail("tokenizer", "an object", *tokenizer);
+      if (!integer(*tokenizer, "bytes", size, true) ||
+          !text(*tokenizer, "kind", info.tokenizerKind))
+        return false;
+      info.tokenizerBytes = static_cast<uint64_t>(size);
+    }
     info.weightsBytes = static_cast<uint64_t>(bytes);
     if (const JsonValue *mesh = root.find("mesh"))
       if (!readMesh(*mesh))
@@ -553,6 +562,18 @@ bool parseModelInfo(std::string_view json, unsigned numEntries, ModelInfo &info,
     return error.set(ExitInternalError,
                      "model metadata is not valid JSON: " + reason);
   return Reader(info, error).read(root, numEntries);
+}
+
+bool readModelInfo(const attune_model_descriptor &descriptor, ModelInfo &info,
+                   Error &error) {
+  if (!parseModelInfo({descriptor.metadata, descriptor.metadata_size},
+                      descriptor.num_entries, info, error))
+    return false;
+  // A descriptor of version 1.0 ends before the table.
+  if (info.tokenizerBytes)
+    info.tokenizerTable = {static_cast<const char *>(descriptor.tokenizer),
+                           info.tokenizerBytes};
+  return true;
 }
 
 } // namespace attune::runtime

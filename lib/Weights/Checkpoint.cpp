@@ -12,6 +12,7 @@
 #include "attune/Weights/GgufFile.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 namespace fs = std::filesystem;
@@ -167,6 +168,7 @@ std::optional<Checkpoint> Checkpoint::open(const std::string &path,
                                       : checkpoint.openShards(target, diags);
   if (!ok)
     return std::nullopt;
+  checkpoint.unwrapNames();
   for (const auto &[prefix, path] : denseBeside(target)) {
     auto file = std::make_unique<SafetensorsFile>();
     std::string error;
@@ -183,6 +185,7 @@ std::optional<Checkpoint> Checkpoint::open(const std::string &path,
   if (!checkpoint.splitExperts(diags) || !checkpoint.unpackQuantized(diags) ||
       !checkpoint.joinWeightNorms(diags))
     return std::nullopt;
+  checkpoint.takeDoubles();
   return checkpoint;
 }
 
@@ -390,6 +393,37 @@ struct Given : TensorEncoding {
   }
 };
 } // namespace
+
+namespace {
+/// Numbers of f64, rounded to f32.
+struct Doubles : TensorEncoding {
+  const char *name() const override { return "F64"; }
+  bool isQuantized() const override { return false; }
+  void decode(const CheckpointTensor &tensor, int64_t first, int64_t count,
+              float *out) const override {
+    const uint8_t *data = tensor.data + first * int64_t(sizeof(double));
+    for (int64_t i = 0; i < count; ++i) {
+      double value;
+      std::memcpy(&value, data + i * int64_t(sizeof(double)), sizeof(double));
+      out[i] = static_cast<float>(value);
+    }
+  }
+};
+} // namespace
+
+void Checkpoint::takeDoubles() {
+  std::unique_ptr<TensorEncoding> doubles;
+  for (CheckpointTensor &tensor : all) {
+    if (tensor.encoding || tensor.dtype != runtime::DType::F64)
+      continue;
+    if (!doubles)
+      doubles = std::make_unique<Doubles>();
+    tensor.encoding = doubles.get();
+    tensor.dtype = runtime::DType::F32;
+  }
+  if (doubles)
+    encodings.push_back(std::move(doubles));
+}
 
 void Checkpoint::addValues(std::string name, std::vector<int64_t> shape,
                            std::vector<float> values) {

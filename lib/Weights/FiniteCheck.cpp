@@ -12,19 +12,12 @@
 
 namespace attune {
 
-namespace {
-/// The non-finite numbers in one tensor.
-struct Findings {
-  uint64_t count = 0, first = 0;
-  bool firstIsNaN = false;
-};
-} // namespace
-
 /// A number whose exponent bits are all ones is infinite or, with a fraction,
 /// NaN. Works on the bits, as the compiler may assume there is no NaN.
 template <typename Bits>
 static void scan(const uint8_t *data, uint64_t count, uint64_t start,
-                 Bits exponent, Bits fraction, Findings &found) {
+                 Bits exponent, NotFinite &found) {
+  constexpr Bits sign = Bits(Bits(1) << (8 * sizeof(Bits) - 1));
   for (uint64_t i = 0; i < count; ++i) {
     Bits bits;
     std::memcpy(&bits, data + i * sizeof(Bits), sizeof(Bits));
@@ -32,12 +25,38 @@ static void scan(const uint8_t *data, uint64_t count, uint64_t start,
       continue;
     if (found.count++ == 0) {
       found.first = start + i;
-      found.firstIsNaN = (bits & fraction) != 0;
+      found.firstIsNaN = (bits & Bits(~sign)) != exponent;
     }
+    found.onlyBelow &= bits == Bits(sign | exponent);
   }
 }
 
-static void scanDecoded(const CheckpointTensor &info, Findings &found) {
+template <typename Bits>
+static bool holdsAny(const uint8_t *data, int64_t count, Bits exponent) {
+  // Without a branch, so that it becomes vector code.
+  Bits any = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    Bits bits;
+    std::memcpy(&bits, data + i * int64_t(sizeof(Bits)), sizeof(Bits));
+    any |= Bits((bits & exponent) == exponent);
+  }
+  return any != 0;
+}
+
+bool holdsNotFinite(runtime::DType dtype, const uint8_t *data, int64_t count) {
+  switch (dtype) {
+  case runtime::DType::F32:
+    return holdsAny<uint32_t>(data, count, 0x7f800000u);
+  case runtime::DType::F16:
+    return holdsAny<uint16_t>(data, count, 0x7c00u);
+  case runtime::DType::BF16:
+    return holdsAny<uint16_t>(data, count, 0x7f80u);
+  default:
+    return false;
+  }
+}
+
+static void scanDecoded(const CheckpointTensor &info, NotFinite &found) {
   constexpr int64_t step = 4096;
   float values[step];
   int64_t total = 1;
@@ -48,38 +67,49 @@ static void scanDecoded(const CheckpointTensor &info, Findings &found) {
     info.encoding->decode(info, first, count, values);
     scan<uint32_t>(reinterpret_cast<const uint8_t *>(values),
                    static_cast<uint64_t>(count), static_cast<uint64_t>(first),
-                   0x7f800000u, 0x007fffffu, found);
+                   0x7f800000u, found);
   }
+}
+
+NotFinite findNotFinite(const CheckpointTensor &tensor) {
+  NotFinite found;
+  if (tensor.encoding)
+    scanDecoded(tensor, found);
+  else if (tensor.dtype == runtime::DType::F32)
+    scan<uint32_t>(tensor.data, tensor.bytes / 4, 0, 0x7f800000u, found);
+  else if (tensor.dtype == runtime::DType::F16)
+    scan<uint16_t>(tensor.data, tensor.bytes / 2, 0, 0x7c00u, found);
+  else if (tensor.dtype == runtime::DType::BF16)
+    scan<uint16_t>(tensor.data, tensor.bytes / 2, 0, 0x7f80u, found);
+  return found;
+}
+
+bool NotFinite::isMask(const CheckpointTensor &tensor) const {
+  return onlyBelow && tensor.shape.size() == 1;
+}
+
+std::string NotFinite::text(const CheckpointTensor &tensor) const {
+  std::vector<int64_t> place(tensor.shape.size());
+  uint64_t rest = first;
+  for (size_t i = place.size(); i-- > 0;) {
+    place[i] = static_cast<int64_t>(rest % tensor.shape[i]);
+    rest /= tensor.shape[i];
+  }
+  return std::string("holds ") + (firstIsNaN ? "NaN" : "infinity") + " at " +
+         runtime::formatShape(place) + "; " + std::to_string(count) +
+         " of its values are not finite";
 }
 
 bool checkFinite(const Checkpoint &checkpoint, DiagnosticEngine &diags) {
   bool finite = true;
   for (const auto &[name, info] : checkpoint.tensors()) {
-    Findings found;
-    if (info->encoding)
-      scanDecoded(*info, found);
-    else if (info->dtype == runtime::DType::F32)
-      scan<uint32_t>(info->data, info->bytes / 4, 0, 0x7f800000u, 0x007fffffu,
-                     found);
-    else if (info->dtype == runtime::DType::F16)
-      scan<uint16_t>(info->data, info->bytes / 2, 0, 0x7c00u, 0x03ffu, found);
-    else if (info->dtype == runtime::DType::BF16)
-      scan<uint16_t>(info->data, info->bytes / 2, 0, 0x7f80u, 0x007fu, found);
+    NotFinite found = findNotFinite(*info);
     checkpoint.release(info->data, info->bytes);
-    if (found.count == 0)
+    if (found.count == 0 || found.isMask(*info))
       continue;
     finite = false;
-    std::vector<int64_t> place(info->shape.size());
-    uint64_t rest = found.first;
-    for (size_t i = place.size(); i-- > 0;) {
-      place[i] = static_cast<int64_t>(rest % info->shape[i]);
-      rest /= info->shape[i];
-    }
-    diags.error({}, "tensor '" + name + "' in " + checkpoint.path() +
-                        " holds " + (found.firstIsNaN ? "NaN" : "infinity") +
-                        " at " + runtime::formatShape(place) + "; " +
-                        std::to_string(found.count) + " of its " +
-                        "values are not finite");
+    diags.error({}, "tensor '" + name + "' in " + checkpoint.path() + " " +
+                        found.text(*info));
   }
   return finite;
 }

@@ -1,4 +1,4 @@
-//===- RealNumbers.h - Tensors of f32, f16 and bf16 -------------*- C++ -*-===//
+//===- RealNumbers.h - Tensors of floating-point numbers --------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,8 @@ namespace attune {
 template <typename Tensor> bool isReal(const Tensor &tensor) {
   return tensor.dtype == runtime::DType::F32 ||
          tensor.dtype == runtime::DType::F16 ||
-         tensor.dtype == runtime::DType::BF16;
+         tensor.dtype == runtime::DType::BF16 ||
+         tensor.dtype == runtime::DType::F64;
 }
 
 /// The number `i` of such a tensor, whose `data` lie anywhere.
@@ -30,6 +31,11 @@ template <typename Tensor> float numberAt(const Tensor &tensor, int64_t i) {
     float value;
     std::memcpy(&value, data, 4);
     return value;
+  }
+  if (tensor.dtype == runtime::DType::F64) {
+    double value;
+    std::memcpy(&value, data, 8);
+    return static_cast<float>(value);
   }
   uint16_t bits;
   std::memcpy(&bits, data, 2);

@@ -73,6 +73,13 @@ static bool isZeroBias(const CheckpointTensor &tensor) {
                      [](uint8_t byte) { return byte == 0; });
 }
 
+/// Numbers of places, of batches, flags: no part of what is computed. Packed
+/// matrices are of other types.
+static bool isCounter(const CheckpointTensor &tensor) {
+  return !tensor.encoding && (tensor.dtype == runtime::DType::I64 ||
+                              tensor.dtype == runtime::DType::Bool);
+}
+
 namespace {
 /// The shape that one piece requires of its tensor in the file. Its first size,
 /// the rows, is exact, or a minimum, or (-1) anything.
@@ -247,7 +254,8 @@ int64_t Checker::checkPiece(const NeededWeight &weight,
       error(weight.location,
             "tensor '" + source.tensor + "' has elements of type " +
                 runtime::dtypeName(info->dtype) +
-                ", expected F32, F16 or BF16 for weight '" + weight.name + "'");
+                ", expected F32, F16, BF16 or F64 for weight '" + weight.name +
+                "'");
     return -1;
   }
   return ((source.end < 0 ? shape[0] : source.end) - source.begin) *
@@ -292,7 +300,8 @@ void Checker::check(const NeededWeight &weight) {
 void Checker::checkExtra() {
   std::vector<const CheckpointTensor *> extra;
   for (const auto &[name, info] : checkpoint.tensors())
-    if (!used.count(name) && !isIgnorable(name) && !isZeroBias(*info))
+    if (!used.count(name) && !isIgnorable(name) && !isZeroBias(*info) &&
+        !isCounter(*info))
       extra.push_back(info);
   for (const CheckpointTensor *info : extra)
     error({}, "tensor '" + info->name + "' of shape " +

@@ -46,6 +46,9 @@ struct Task {
   std::atomic<int64_t> *left; ///< tasks of the matrix
 };
 
+/// One flag for each tensor.
+using NotFiniteFlags = std::map<const CheckpointTensor *, std::atomic<bool>>;
+
 /// Everything to be packed, cut into tasks of about a megabyte.
 class Plan {
 public:
@@ -58,12 +61,17 @@ public:
   /// packed in place and the sink is not called.
   bool run(const WeightValues &values, uint8_t *blob,
            const std::function<bool(int64_t, const uint8_t *, int64_t)> &sink);
-  void warnOverflow(DiagnosticEngine &diags) const;
+  /// Tells what the values that were packed are like.
+  void warn(const WeightValues &values, DiagnosticEngine &diags) const;
   int64_t getTotalBytes() const { return totalBytes; }
   uint64_t getFingerprint() const { return layout.fingerprint; }
   WeightReport report(double seconds) const;
 
 private:
+  void warnOverflow(DiagnosticEngine &diags) const;
+  /// Names the tensors in which numbers are not finite.
+  void warnNotFinite(DiagnosticEngine &diags,
+                     const Checkpoint &checkpoint) const;
   bool addPart(WeightOp weight, int64_t layer, int64_t part, int64_t rank,
                const WeightValues &values);
   /// Describes the matrix to be packed; null after an error.
@@ -100,6 +108,7 @@ private:
   /// One flag for each weight.
   std::vector<std::pair<std::string, std::unique_ptr<std::atomic<bool>>>>
       overflows;
+  NotFiniteFlags notFinite;
   std::vector<Task> tasks;
   std::deque<std::atomic<int64_t>> left; ///< tasks of each matrix
   WeightLayout layout;
@@ -121,8 +130,8 @@ static std::optional<runtime::DType> storageOf(Type type) {
 /// Adds what the sources of one part of one layer give to a matrix of `shape`.
 static void addPieces(PackedMatrix &matrix, WeightOp weight, int64_t layer,
                       int64_t part, ArrayRef<int64_t> shape,
-                      const Checkpoint *checkpoint,
-                      std::atomic<bool> *overflow) {
+                      const Checkpoint *checkpoint, std::atomic<bool> *overflow,
+                      NotFiniteFlags *notFinite) {
   int64_t rows = shape.empty() ? 1 : shape[0];
   bool open = false;
   for (const spec::WeightSource &source : sourcesOf(weight, layer, part)) {
@@ -144,6 +153,8 @@ static void addPieces(PackedMatrix &matrix, WeightOp weight, int64_t layer,
     piece.data = info->data;
     piece.tensor = info;
     piece.dtype = info->dtype;
+    if (notFinite)
+      piece.notFinite = &notFinite->try_emplace(info, false).first->second;
     piece.transposed =
         source.transposed && info->shape.size() > 1 && shape.size() > 1;
     // Dimensions before the rows are 1, those behind them are columns. The rows
@@ -214,7 +225,7 @@ void Plan::addFactor(PackedMatrix &matrix, WeightOp weight, int64_t layer,
     product->numBands = factor.rows;
     addPieces(*product, weight, layer, /*part=*/0,
               {factor.rows, factor.columns}, values.checkpoint,
-              overflows.back().second.get());
+              overflows.back().second.get(), &notFinite);
     known = std::make_shared<FactoredMatrix>(std::move(product), rank);
     StringRef name = weight.getSymName();
     name.consume_back(".scales");
@@ -339,7 +350,7 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
     addFactor(*matrix, weight, layer, *factor, values);
   else
     addPieces(*matrix, weight, layer, part, whole, values.checkpoint,
-              overflows.back().second.get());
+              overflows.back().second.get(), &notFinite);
   // Ranks share what pruning has left.
   if (const auto *ranges =
           left ? KeptPart::ofLayer(left->rows, layer) : nullptr)
@@ -480,6 +491,12 @@ bool Plan::run(
   return ok;
 }
 
+void Plan::warn(const WeightValues &values, DiagnosticEngine &diags) const {
+  warnOverflow(diags);
+  if (values.checkpoint)
+    warnNotFinite(diags, *values.checkpoint);
+}
+
 void Plan::warnOverflow(DiagnosticEngine &diags) const {
   for (const auto &[name, flag] : overflows)
     if (*flag)
@@ -487,6 +504,28 @@ void Plan::warnOverflow(DiagnosticEngine &diags) const {
                     "weight '" + name +
                         "' has values beyond the range of f16, which became "
                         "infinite; keep it in bf16 or f32 (--dtype)");
+}
+
+void Plan::warnNotFinite(DiagnosticEngine &diags,
+                         const Checkpoint &checkpoint) const {
+  constexpr unsigned most = 10;
+  unsigned number = 0;
+  for (const auto &[name, tensor] : checkpoint.tensors()) {
+    auto flag = notFinite.find(tensor);
+    if (flag == notFinite.end() || !flag->second)
+      continue;
+    NotFinite found = findNotFinite(*tensor);
+    checkpoint.release(tensor->data, tensor->bytes);
+    if (found.count == 0 || found.isMask(*tensor) || ++number > most)
+      continue;
+    diags.warning({}, "tensor '" + name + "' in " + checkpoint.path() + " " +
+                          found.text(*tensor) + "; the outputs " +
+                          (found.firstIsNaN ? "will" : "may") +
+                          " be NaN; the file may be damaged");
+  }
+  if (number > most)
+    diags.warning({}, std::to_string(number - most) +
+                          " more tensors hold values that are not finite");
 }
 
 /// Adds a piece of an encoded tensor.
@@ -610,7 +649,7 @@ WeightRows readRows(WeightOp weight, int64_t layer, int64_t part,
     }
   }
   addPieces(matrix, weight, layer, part, shape, &checkpoint,
-            /*overflow=*/nullptr);
+            /*overflow=*/nullptr, /*notFinite=*/nullptr);
   if (const auto *ranges =
           kept ? KeptPart::ofLayer(kept->rows, layer) : nullptr) {
     matrix.keepRows({ranges->begin(), ranges->end()});
@@ -643,7 +682,7 @@ std::optional<WeightReport> packWeights(ModuleOp module,
   // Clearing all is cheap beside packing.
   std::memset(blob, 0, plan.getTotalBytes());
   plan.run(values, blob, nullptr);
-  plan.warnOverflow(diags);
+  plan.warn(values, diags);
   return plan.report(secondsSince(start));
 }
 
@@ -732,7 +771,7 @@ std::optional<WeightReport> appendWeights(ModuleOp module,
   }
   if (::close(file) != 0)
     return fail("write", errno);
-  plan.warnOverflow(diags);
+  plan.warn(values, diags);
   return plan.report(secondsSince(start));
 }
 

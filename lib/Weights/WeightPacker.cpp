@@ -8,6 +8,7 @@
 #include "WeightPacker.h"
 
 #include "GroupRounding.h"
+#include "attune/Weights/Checkpoint.h"
 
 #include <algorithm>
 #include <cmath>
@@ -183,6 +184,13 @@ void PackedMatrix::load(const PackPiece &piece, int64_t pieceRow,
   }
 }
 
+/// Notes whether some of these numbers of the tensor are not finite.
+static void note(const PackPiece &piece, DType dtype, const uint8_t *numbers,
+                 int64_t count) {
+  if (piece.notFinite && holdsNotFinite(dtype, numbers, count))
+    piece.notFinite->store(true, std::memory_order_relaxed);
+}
+
 void PackedMatrix::loadWhole(const PackPiece &piece, int64_t pieceRow,
                              int64_t column, int64_t count,
                              uint8_t *out) const {
@@ -201,6 +209,7 @@ void PackedMatrix::loadWhole(const PackPiece &piece, int64_t pieceRow,
     in = piece.data ? piece.data + start * size : nullptr;
     if (piece.dtype == dtype && !encoding && piece.scale == 1) {
       std::memcpy(out, in, count * size);
+      note(piece, dtype, out, count);
       return;
     }
   }
@@ -215,6 +224,7 @@ void PackedMatrix::loadWhole(const PackPiece &piece, int64_t pieceRow,
       makeNoise(noise,
                 uint64_t(piece.whole + pieceRow) * wholeColumns + column + done,
                 buffer, n);
+    note(piece, DType::F32, reinterpret_cast<const uint8_t *>(buffer), n);
     if (piece.scale != 1 && (encoding || in))
       for (int64_t i = 0; i < n; ++i)
         buffer[i] *= piece.scale;
@@ -388,6 +398,7 @@ void PackedMatrix::copyGroup(const PackPiece &piece, int64_t pieceRow,
   GroupScale scale = piece.tensor->encoding->readGroup(
       *piece.tensor, first - skip, whole.data());
   std::copy_n(whole.begin() + skip, group, numbers);
+  note(piece, DType::F32, reinterpret_cast<const uint8_t *>(&scale.scale), 1);
   convertGroup(stored, form(), numbers, scale);
   if (scales)
     return storeScale(scale, row, begin, out);

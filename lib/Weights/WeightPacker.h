@@ -58,6 +58,8 @@ struct PackPiece {
   int64_t whole = 0; ///< number of the first one in the weight before any cut
   /// Set if a finite value did not fit the storage type.
   std::atomic<bool> *overflow = nullptr;
+  /// Set if a number of the tensor is not finite.
+  std::atomic<bool> *notFinite = nullptr;
 
   /// Where row `row` of those taken is in the tensor.
   int64_t rowOf(int64_t row) const {

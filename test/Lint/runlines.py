@@ -16,8 +16,8 @@ CHECKERS = {"FileCheck", "diff", "cmp", "fpcmp", "not", "count", "%python", "tes
 WRITERS = re.compile(
     r"%python\s+(?:-\S+\s+)*(?:%\{(?:adapters|gguf|quantized|tensors)\}|\S*/(?:"
     r"adapters|damage|drop_tensor|gemma_vision|gguf|named-templates|plain_layer|"
-    r"quantized_folders|qwen_vl|raise_version|random_specs|sounds|tensors|"
-    r"weight_norms|with-tokenizer)\.py)")
+    r"quantized_folders|qwen_vl|raise_version|random_specs|rename_tensors|sounds|"
+    r"tensors|weight_norms|with-tokenizer)\.py)")
 # These check by themselves, with an exit code made for it.
 CHECKING = re.compile(
     r"--?verify-diagnostics|\battune verify\b|\bgrep -q\b|\bclang-format\b")

@@ -24,8 +24,10 @@
 #ifndef ATTUNE_IMPORT_TOKENIZERS_H
 #define ATTUNE_IMPORT_TOKENIZERS_H
 
+#include "attune/Runtime/Tokenizer.h"
 #include "attune/Support/Diagnostics.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -35,11 +37,17 @@ namespace attune {
 /// if there is none.
 std::string findTokenizerFile(const std::string &path);
 
-/// The text of a tokenizer.json that stands for the file at `path`. A file that
-/// cannot be read at all, or is damaged, is an error with its place. One that
-/// asks for what is not supported is a warning, and the text is empty then.
-std::optional<std::string> readTokenizer(const std::string &path,
-                                         DiagnosticEngine &diags);
+/// The text of a tokenizer.json, and what was made of it.
+struct TokenizerFile {
+  std::string json;
+  std::unique_ptr<runtime::Tokenizer> tokenizer;
+};
+
+/// What stands for the file at `path`. A file that cannot be read at all, or is
+/// damaged, is an error with its place. One that asks for what is not supported
+/// is a warning, and there is no tokenizer then.
+std::optional<TokenizerFile> readTokenizer(const std::string &path,
+                                           DiagnosticEngine &diags);
 
 } // namespace attune
 

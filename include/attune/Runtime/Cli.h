@@ -93,7 +93,10 @@ struct GenerateOptions {
   std::vector<PicturePtr> pictures; ///< those, and others, once read
   std::string audio;                ///< a file with speech, to be written down
   std::string language, task;       ///< of its text; empty: as the model says
-  bool timestamps = false;          ///< say when it was said
+  /// The token of that language, where an encoder reads texts: the first of the
+  /// new ones; -1: as the model says.
+  int64_t forced = -1;
+  bool timestamps = false; ///< say when it was said
   /// Files for the sound that a model makes of the prompt, and for its codes.
   std::string audioOut, codesOut;
   std::string codes;         ///< a file with codes to play, in place of those

@@ -16,6 +16,7 @@
 #include "attune/Runtime/DType.h"
 #include "attune/Runtime/Error.h"
 #include "attune/Runtime/Json.h"
+#include "attune/Runtime/Model.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -237,11 +238,17 @@ struct ModelInfo {
   std::string defaultPrompt;
   /// The prompt of this name; null if there is none.
   const std::string *findPrompt(std::string_view name) const;
-  std::string tokenizerJson; ///< empty: none
-  std::string chatTemplate;  ///< empty: none
-  JsonValue namedTemplates;  ///< others, by name: "tool_use", "rag"
-  JsonValue chatTokens;      ///< what it calls bos_token, eos_token ...
-  JsonValue images;          ///< the preprocessor_config.json; null: none
+  /// The tokenizer: a table, whose size the metadata has, or of a model that
+  /// was written by hand the text of a tokenizer.json. See Tokenizer::open.
+  std::string_view tokenizerTable;
+  uint64_t tokenizerBytes = 0;
+  std::string tokenizerKind; ///< what it is, for people
+  std::string tokenizerJson;
+  bool hasTokenizer() const { return tokenizerBytes || !tokenizerJson.empty(); }
+  std::string chatTemplate; ///< empty: none
+  JsonValue namedTemplates; ///< others, by name: "tool_use", "rag"
+  JsonValue chatTokens;     ///< what it calls bos_token, eos_token ...
+  JsonValue images;         ///< the preprocessor_config.json; null: none
   JsonValue inspect;
   AudioInfo audio;
   CodesInfo codes;
@@ -256,6 +263,9 @@ struct ModelInfo {
 /// Reads the metadata of a model with `numEntries` entries.
 bool parseModelInfo(std::string_view json, unsigned numEntries, ModelInfo &info,
                     Error &error);
+/// Reads what a model says of itself.
+bool readModelInfo(const attune_model_descriptor &descriptor, ModelInfo &info,
+                   Error &error);
 
 } // namespace attune::runtime
 

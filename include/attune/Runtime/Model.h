@@ -49,6 +49,9 @@ typedef struct attune_model_descriptor {
   /* Null: the entries compute on the CPU. Else they launch kernels; tensors are
    * memory of the device, and one thread calls them. */
   const attune_device_code *device;
+  /* A table of the size that metadata "tokenizer" has, at a multiple of eight
+   * bytes; without that key it is not looked at. */
+  const void *tokenizer;
 } attune_model_descriptor;
 
 /* Provided by the runtime, called by generated code. */

@@ -31,6 +31,8 @@
 
 namespace attune::runtime {
 
+struct ModelInfo;
+
 struct EncodeOptions {
   /// Put the tokens around the text that the tokenizer names for it, such as
   /// BERT's [CLS] and [SEP] or Llama's begin token.
@@ -56,6 +58,14 @@ public:
   /// size if no single one is.
   static std::unique_ptr<Tokenizer> create(std::string_view json, Error &error,
                                            size_t *where = nullptr);
+  /// Writes the tokenizer, which `json` made, as a table, which `open` uses as
+  /// it lies in memory: it is not parsed.
+  bool pack(std::string_view json, std::string &table, Error &error) const;
+  /// `table` starts at a multiple of eight bytes, is trusted, and must outlive
+  /// this.
+  static std::unique_ptr<Tokenizer> open(std::string_view table, Error &error);
+  /// The tokenizer that a model carries.
+  static std::unique_ptr<Tokenizer> open(const ModelInfo &info, Error &error);
   ~Tokenizer();
 
   /// Appends the ids of `text` to `ids`, with the tokens that the tokenizer

@@ -71,6 +71,9 @@ public:
   /// Gives back the memory of `count` bytes from `first` on, if these are of a
   /// file. They can still be read.
   void release(const uint8_t *first, uint64_t count) const;
+  /// Says which parts of names were left out: those of modules that a trainer
+  /// put the model into (torch.compile's "_orig_mod.").
+  void noteWrappers(DiagnosticEngine &diags) const;
   /// The file or index that was opened.
   const std::string &path() const { return filePath; }
 
@@ -81,7 +84,11 @@ private:
   bool openIndex(const std::string &path, DiagnosticEngine &diags);
 
   std::string filePath;
+  std::string wrappedIn; ///< for noteWrappers
   void add(CheckpointTensor tensor);
+  void unwrapNames();
+  /// Numbers of f64 are read as f32.
+  void takeDoubles();
   /// Puts the matrices and vectors of stacked experts in their place:
   /// "experts.{e}.NAME" of each for "experts.NAME" of all.
   bool splitExperts(DiagnosticEngine &diags);
@@ -124,6 +131,21 @@ bool checkWeights(const std::vector<NeededWeight> &needed,
 /// The same for every weight of a description.
 bool checkWeights(const spec::Model &model, const Checkpoint &checkpoint,
                   DiagnosticEngine &diags);
+
+/// The numbers of a tensor that are not finite.
+struct NotFinite {
+  uint64_t count = 0, first = 0; ///< how many, and the place of the first one
+  bool firstIsNaN = false;
+  bool onlyBelow = true; ///< all of them are minus infinity
+
+  /// "holds NaN at [0, 3]; 1 of its values are not finite"
+  std::string text(const CheckpointTensor &tensor) const;
+  /// A vector that is added to scores forbids something by minus infinity.
+  bool isMask(const CheckpointTensor &tensor) const;
+};
+NotFinite findNotFinite(const CheckpointTensor &tensor);
+/// Whether a number of so many, of that type, is not finite.
+bool holdsNotFinite(runtime::DType dtype, const uint8_t *data, int64_t count);
 
 /// Whether every value of every floating-point tensor is finite. Reports each
 /// tensor that holds NaN or an infinity, with the place of the first. Reads the

@@ -32,7 +32,7 @@ ExitCode driver::runPerplexity(const Options &options, Report &report) {
   ExitCode code = prepareModel(options, report, Entries::Forward, model);
   if (code != ExitCode::Success)
     return code;
-  if (model.getModel().info().tokenizerJson.empty())
+  if (!model.getModel().info().hasTokenizer())
     return report.fail("'" + options.model +
                        "' comes without a tokenizer, so it cannot read texts; "
                        "name one with --tokenizer=FILE");

@@ -40,12 +40,16 @@ ExitCode driver::runTokenize(const Options &options, Report &report) {
     return report.fail("'" + options.model +
                        "' has no tokenizer beside it; name one with "
                        "--tokenizer=FILE");
-  std::optional<std::string> json = readTokenizer(path, report);
-  if (!json || json->empty())
+  std::optional<TokenizerFile> file = readTokenizer(path, report);
+  if (!file || !file->tokenizer)
     return ExitCode::BadInput;
+  // As a product has it, so that the ids are a product's.
   runtime::Error error;
+  std::string table;
   std::unique_ptr<runtime::Tokenizer> tokenizer =
-      runtime::Tokenizer::create(*json, error);
+      file->tokenizer->pack(file->json, table, error)
+          ? runtime::Tokenizer::open(table, error)
+          : nullptr;
   if (!tokenizer ||
       !runtime::executeTokenize(*tokenizer, options.tokenize, stdout, error)) {
     // A line of a file of texts is named already.

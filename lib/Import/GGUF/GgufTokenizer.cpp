@@ -336,7 +336,7 @@ bool Maker::setEnds(bool begin, bool end) {
   putText("eos_token", idToken("tokenizer.ggml.eos_token_id"));
   putFlag("add_bos_token", begin);
   putFlag("add_eos_token", end);
-  applyTokenizerConfig(config, json);
+  applyTokenizerConfig(config, json, /*known=*/nullptr);
   return true;
 }
 

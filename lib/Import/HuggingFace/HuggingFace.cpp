@@ -401,6 +401,7 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
     checkpoint = Checkpoint::open(result.checkpointPath, diags);
     if (!checkpoint)
       return std::nullopt;
+    checkpoint->noteWrappers(diags);
     context.checkpoint = &*checkpoint;
   }
   if (text && !checkpoint) {
@@ -489,6 +490,8 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
         !renameTextTensors(*model, *text, *checkpoint, config, diags) ||
         (text->sees && !joinSight(*text, std::move(sight), *model, config)))
       return std::nullopt;
+  } else if (checkpoint && context.languageModel) {
+    renameMovedTensors(*model, *checkpoint, config, diags);
   }
   if (imageSize && !(text && text->sized)) {
     config.error("", "--image-size is for models that take images of any "

@@ -146,32 +146,37 @@ std::optional<TextPart> findTextPart(const Value &root) {
   return part;
 }
 
-bool renameTextTensors(spec::Model &model, const TextPart &text,
-                       const Checkpoint &checkpoint, Config &config,
-                       DiagnosticEngine &diags) {
-  // By the embedding, which every model has: "model.embed_tokens.weight" here.
+namespace {
+/// Where the text model's tensors are.
+struct TextNames {
+  std::string base, rest; ///< "model.", and what follows in the embedding's
+  std::optional<std::string> found; ///< what the file has in place of the base
+};
+} // namespace
+
+/// By the embedding, which every model has: "model.embed_tokens.weight" here.
+static TextNames findTextNames(const spec::Model &model,
+                               const Checkpoint &checkpoint) {
   std::string probe;
   for (const spec::Layer &layer : model.streams.front().layers)
     if (probe.empty() && std::holds_alternative<spec::Embedding>(layer.op))
       probe = spec::resolveWeight(layer, "weight").front().tensor;
-  std::string base = startsWith(probe, "model.") ? "model." : "";
-  std::string rest = probe.substr(base.size());
-  std::optional<std::string> found;
+  TextNames names;
+  names.base = startsWith(probe, "model.") ? "model." : "";
+  names.rest = probe.substr(names.base.size());
   for (const char *prefix :
        {"model.language_model.", "language_model.model.", "language_model.",
         "model.text_model.", "text_model.", "model.", ""})
-    if (!found && checkpoint.find(prefix + rest))
-      found = prefix;
-  if (!found) {
-    config.error("", "the weights of " + text.whole + " hold no tensor '" +
-                         rest +
-                         "' under a name that text models have in "
-                         "multimodal files");
-    return false;
-  }
+    if (!names.found && checkpoint.find(prefix + names.rest))
+      names.found = prefix;
+  return names;
+}
+
+static void renameTensors(spec::Model &model, const TextNames &names,
+                          const Checkpoint &checkpoint) {
   auto rename = [&](const std::string &tensor) -> std::string {
-    if (startsWith(tensor, base))
-      return *found + tensor.substr(base.size());
+    if (startsWith(tensor, names.base))
+      return *names.found + tensor.substr(names.base.size());
     // The head stands beside the text model or within it.
     std::string within = "language_model." + tensor;
     return checkpoint.find(within) ? within : tensor;
@@ -185,6 +190,36 @@ bool renameTextTensors(spec::Model &model, const TextPart &text,
           source.tensor = rename(source.tensor);
         layer.weights[role.role] = std::move(sources);
       }
+}
+
+void renameMovedTensors(spec::Model &model, const Checkpoint &checkpoint,
+                        Config &config, DiagnosticEngine &diags) {
+  TextNames names = findTextNames(model, checkpoint);
+  if (names.base.empty() || !names.found ||
+      checkpoint.find(names.base + names.rest))
+    return;
+  renameTensors(model, names, checkpoint);
+  diags.note(config.locate(),
+             "the names of tensors " +
+                 (names.found->empty()
+                      ? "lack '" + names.base + "'"
+                      : "have '" + *names.found + "' in place of '" +
+                            names.base + "'") +
+                 ", as another class saves them");
+}
+
+bool renameTextTensors(spec::Model &model, const TextPart &text,
+                       const Checkpoint &checkpoint, Config &config,
+                       DiagnosticEngine &diags) {
+  TextNames names = findTextNames(model, checkpoint);
+  if (!names.found) {
+    config.error("", "the weights of " + text.whole + " hold no tensor '" +
+                         names.rest +
+                         "' under a name that text models have in "
+                         "multimodal files");
+    return false;
+  }
+  renameTensors(model, names, checkpoint);
   if (!text.sees)
     diags.note(config.locate(), text.whole +
                                     " is a multimodal model; its text "

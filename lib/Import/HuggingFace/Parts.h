@@ -38,6 +38,12 @@ bool renameTextTensors(spec::Model &model, const TextPart &text,
                        const Checkpoint &checkpoint, Config &config,
                        DiagnosticEngine &diags);
 
+/// The same for a model of texts alone whose weights were saved by another
+/// class: as a multimodal checkpoint has them, or without "model.". A note says
+/// so.
+void renameMovedTensors(spec::Model &model, const Checkpoint &checkpoint,
+                        Config &config, DiagnosticEngine &diags);
+
 /// What a multimodal folder is read from.
 struct SightSource {
   const spec::Value &root; ///< the whole config.json

@@ -7,9 +7,8 @@
 
 #include "TokenizerConfig.h"
 
-#include "attune/Runtime/Tokenizer.h"
-
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -85,15 +84,20 @@ static bool setFlag(JsonValue &object, const char *key, bool value) {
 }
 
 /// Added tokens that the other file does not have, in the order of their ids.
-static void addTokens(const JsonValue &config, std::string &json) {
+/// Whether there are some.
+static bool addTokens(const JsonValue &config, std::string &json) {
   const JsonValue *decoder = config.find("added_tokens_decoder");
   JsonValue added = memberValue(json, "added_tokens");
   if (!decoder || !decoder->isObject())
-    return;
+    return false;
   if (!added.isArray()) {
     added = JsonValue();
     added.kind = JsonValue::Kind::Array;
   }
+  std::set<std::string_view> known;
+  for (const JsonValue &item : added.items)
+    if (const JsonValue *text = item.find("content"); text && text->isString())
+      known.insert(text->string);
   std::vector<std::pair<int64_t, const JsonValue *>> more;
   for (size_t i = 0; i < decoder->keys.size(); ++i) {
     const std::string &key = decoder->keys[i];
@@ -102,16 +106,11 @@ static void addTokens(const JsonValue &config, std::string &json) {
                   key.find_first_not_of("0123456789") == std::string::npos;
     if (!number || !content || !content->isString())
       continue;
-    bool known = std::any_of(added.items.begin(), added.items.end(),
-                             [&](const JsonValue &item) {
-                               const JsonValue *text = item.find("content");
-                               return text && text->string == content->string;
-                             });
-    if (!known)
+    if (!known.count(content->string))
       more.push_back({std::stoll(key), &decoder->items[i]});
   }
   if (more.empty())
-    return;
+    return false;
   std::sort(more.begin(), more.end(),
             [](const auto &a, const auto &b) { return a.first < b.first; });
   for (const auto &[id, item] : more) {
@@ -124,6 +123,7 @@ static void addTokens(const JsonValue &config, std::string &json) {
   std::string text;
   runtime::appendJson(text, added);
   setMember(json, "added_tokens", text);
+  return true;
 }
 
 /// Which tokens a class puts around a text whatever the other file says.
@@ -171,11 +171,16 @@ static std::optional<Ends> endsOf(const JsonValue &config,
   return ends;
 }
 
-static void setEnds(const JsonValue &config, std::string &json) {
+static void setEnds(const JsonValue &config, std::string &json,
+                    const runtime::Tokenizer *tokenizer) {
   if (!hasEnds(tokenOf(config, "tokenizer_class")))
     return;
   runtime::Error error;
-  auto tokenizer = runtime::Tokenizer::create(json, error);
+  std::unique_ptr<runtime::Tokenizer> made;
+  if (!tokenizer) {
+    made = runtime::Tokenizer::create(json, error);
+    tokenizer = made.get();
+  }
   std::optional<Ends> ends =
       tokenizer ? endsOf(config, *tokenizer) : std::nullopt;
   if (!ends)
@@ -219,8 +224,11 @@ static void setEnds(const JsonValue &config, std::string &json) {
                 "],\"special_tokens\":{" + specials + "}}");
 }
 
-void applyTokenizerConfig(const JsonValue &config, std::string &json) {
-  addTokens(config, json);
+void applyTokenizerConfig(const JsonValue &config, std::string &json,
+                          const runtime::Tokenizer *known) {
+  // Other changes give no text another token.
+  if (addTokens(config, json))
+    known = nullptr;
   JsonValue pre = memberValue(json, "pre_tokenizer");
   const JsonValue *prefix = config.find("add_prefix_space");
   if (prefix && prefix->isBool() && pre.isObject() &&
@@ -249,7 +257,7 @@ void applyTokenizerConfig(const JsonValue &config, std::string &json) {
       setMember(json, "normalizer", text);
     }
   }
-  setEnds(config, json);
+  setEnds(config, json, known);
 }
 
 } // namespace attune

@@ -10,6 +10,7 @@
 
 #include "attune/Runtime/Error.h"
 #include "attune/Runtime/Json.h"
+#include "attune/Runtime/Tokenizer.h"
 
 #include <string>
 #include <string_view>
@@ -17,7 +18,9 @@
 namespace attune {
 
 /// Changes the text of a sound tokenizer.json as tokenizer_config.json says.
-void applyTokenizerConfig(const runtime::JsonValue &config, std::string &json);
+/// `known`: what was made of it before; null: nothing was.
+void applyTokenizerConfig(const runtime::JsonValue &config, std::string &json,
+                          const runtime::Tokenizer *known);
 
 /// Bytes as the characters that byte-level tokenizers write them as.
 std::string spellBytes(std::string_view bytes);

@@ -264,6 +264,7 @@ convert(const std::string &path, const std::shared_ptr<const SourceFile> &file,
 
 /// Lets the tokenizer_config.json beside `path` change `json`.
 static bool applyConfigBeside(const std::string &path, std::string &json,
+                              const runtime::Tokenizer &known,
                               DiagnosticEngine &diags) {
   fs::path config = fs::path(path).parent_path() / "tokenizer_config.json";
   std::error_code ignored;
@@ -284,45 +285,56 @@ static bool applyConfigBeside(const std::string &path, std::string &json,
     diags.error(locate(settings, reader.position), reader.error);
     return false;
   }
-  applyTokenizerConfig(root, json);
+  applyTokenizerConfig(root, json, &known);
   return true;
 }
 
-std::optional<std::string> readTokenizer(const std::string &path,
-                                         DiagnosticEngine &diags) {
+/// No tokenizer, and what is wrong was said; an error, or a warning.
+static std::optional<TokenizerFile> without(bool good) {
+  return good ? std::optional<TokenizerFile>(TokenizerFile()) : std::nullopt;
+}
+
+std::optional<TokenizerFile> readTokenizer(const std::string &path,
+                                           DiagnosticEngine &diags) {
+  TokenizerFile result;
+  runtime::Error error;
   if (isGgufFile(path)) {
     std::optional<std::string> json = readGgufTokenizer(path, diags);
-    runtime::Error error;
-    if (!json || json->empty() || runtime::Tokenizer::create(*json, error))
-      return json;
+    if (!json || json->empty())
+      return without(json.has_value());
+    result.json = std::move(*json);
+    result.tokenizer = runtime::Tokenizer::create(result.json, error);
+    if (result.tokenizer)
+      return result;
     auto whole = std::make_shared<SourceFile>();
     whole->path = path;
     error.message = "the tokenizer: " + error.message;
-    return report(error, {whole, 0, 0}, diags) ? std::optional<std::string>("")
-                                               : std::nullopt;
+    return without(report(error, {whole, 0, 0}, diags));
   }
   auto file = readSourceFile(path, diags, maxFileBytes);
   if (!file)
     return std::nullopt;
   std::optional<std::string> json = convert(path, file, diags);
   if (!json || json->empty())
-    return json;
+    return without(json.has_value());
+  result.json = std::move(*json);
   // Only a file that was not converted has the place of what is wrong.
-  bool converted = *json != file->text;
-  for (bool configured : {false, true}) {
-    if (configured && !applyConfigBeside(path, *json, diags))
-      return std::nullopt;
-    runtime::Error error;
-    size_t where = 0;
-    if (runtime::Tokenizer::create(*json, error, &where))
-      continue;
-    SourceLocation place = {file, 0, 0};
-    if (!converted && !configured)
-      place = locate(file, where);
-    return report(error, place, diags) ? std::optional<std::string>("")
-                                       : std::nullopt;
-  }
-  return json;
+  bool converted = result.json != file->text;
+  size_t where = 0;
+  result.tokenizer = runtime::Tokenizer::create(result.json, error, &where);
+  if (!result.tokenizer)
+    return without(report(
+        error, converted ? SourceLocation{file, 0, 0} : locate(file, where),
+        diags));
+  size_t before = std::hash<std::string>()(result.json);
+  if (!applyConfigBeside(path, result.json, *result.tokenizer, diags))
+    return std::nullopt;
+  if (std::hash<std::string>()(result.json) == before)
+    return result;
+  result.tokenizer = runtime::Tokenizer::create(result.json, error);
+  if (!result.tokenizer)
+    return without(report(error, {file, 0, 0}, diags));
+  return result;
 }
 
 } // namespace attune

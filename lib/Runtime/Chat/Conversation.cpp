@@ -22,7 +22,7 @@ std::unique_ptr<Conversation> Conversation::create(CompiledModel &model,
                                                    const ChatOptions &options,
                                                    Error &error) {
   const ModelInfo &info = model.info();
-  if (info.tokenizerJson.empty()) {
+  if (!info.hasTokenizer()) {
     error.badInput("model '" + info.name +
                    "' carries no tokenizer, so it cannot chat; compile it "
                    "with --tokenizer=FILE");
@@ -38,7 +38,7 @@ std::unique_ptr<Conversation> Conversation::create(CompiledModel &model,
   result->prompt = ChatPrompt::create(info, options.chat, error);
   if (!result->prompt)
     return nullptr;
-  result->tokenizer = Tokenizer::create(info.tokenizerJson, error);
+  result->tokenizer = Tokenizer::open(info, error);
   if (!result->tokenizer)
     return nullptr;
   const EntryInfo *decoder = model.entry("decode");

@@ -99,9 +99,8 @@ void Program::beSilent() {
     return;
   ModelInfo info;
   Error error;
-  silent = parseModelInfo({descriptor->metadata, descriptor->metadata_size},
-                          descriptor->num_entries, info, error) &&
-           info.hasRanks() && std::freopen("/dev/null", "w", stdout);
+  silent = readModelInfo(*descriptor, info, error) && info.hasRanks() &&
+           std::freopen("/dev/null", "w", stdout);
 }
 
 int Program::fail(const Error &error) {
@@ -247,14 +246,12 @@ bool Program::readOptions(Verb verb, const CommandLine &line, Error &error) {
 bool Program::execute(Verb verb, Error &error) {
   if (verb == Verb::Inspect || verb == Verb::Tokenize) {
     ModelInfo info;
-    if (!parseModelInfo({descriptor->metadata, descriptor->metadata_size},
-                        descriptor->num_entries, info, error))
+    if (!readModelInfo(*descriptor, info, error))
       return false;
     if (verb == Verb::Tokenize) {
-      if (info.tokenizerJson.empty())
+      if (!info.hasTokenizer())
         return error.badInput("model '" + info.name + "' carries no tokenizer");
-      std::unique_ptr<Tokenizer> tokenizer =
-          Tokenizer::create(info.tokenizerJson, error);
+      std::unique_ptr<Tokenizer> tokenizer = Tokenizer::open(info, error);
       return tokenizer && executeTokenize(*tokenizer, tokenize, stdout, error);
     }
     std::string text = formatInspection(info, inspectJson);

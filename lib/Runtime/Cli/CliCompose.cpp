@@ -46,11 +46,10 @@ static bool readText(const ModelInfo &info, const GenerateOptions &options,
   ids = prompts[0].ids;
   if (!prompts[0].isText)
     return true;
-  if (info.tokenizerJson.empty())
+  if (!info.hasTokenizer())
     return error.badInput("model '" + info.name +
                           "' carries no tokenizer; give --prompt-ids");
-  std::unique_ptr<Tokenizer> tokenizer =
-      Tokenizer::create(info.tokenizerJson, error);
+  std::unique_ptr<Tokenizer> tokenizer = Tokenizer::open(info, error);
   return tokenizer && tokenizer->encode(prompts[0].text, ids, error);
 }
 

@@ -269,7 +269,7 @@ static bool openTokenizer(const ModelInfo &info, const GenerateOptions &options,
                           const std::vector<Prompt> &prompts,
                           GenerateOptions::Format format,
                           std::unique_ptr<Tokenizer> &tokenizer, Error &error) {
-  bool hasTokenizer = !info.tokenizerJson.empty();
+  bool hasTokenizer = info.hasTokenizer();
   bool hasText =
       std::any_of(prompts.begin(), prompts.end(),
                   [](const Prompt &prompt) { return prompt.isText; });
@@ -290,7 +290,7 @@ static bool openTokenizer(const ModelInfo &info, const GenerateOptions &options,
                           "no form");
   if (hasText || hasForm || !options.stops.empty() ||
       (hasTokenizer && format != GenerateOptions::Format::Ids)) {
-    tokenizer = Tokenizer::create(info.tokenizerJson, error);
+    tokenizer = Tokenizer::open(info, error);
     return tokenizer != nullptr;
   }
   return true;
@@ -475,6 +475,7 @@ public:
   void report() const;
 
 private:
+  bool findLanguage(Error &error);
   bool makeForm(Error &error);
   bool writeTogether(const std::vector<Prompt> &prompts, Error &error);
   bool writeOne(const Prompt &prompt, Error &error);
@@ -498,6 +499,30 @@ private:
 };
 } // namespace
 
+/// The token of the language that a text is translated into, if options name
+/// one.
+bool Writer::findLanguage(Error &error) {
+  if (options.language.empty())
+    return true;
+  const ModelInfo &info = model.info();
+  std::string start = "--language=" + options.language + ": ";
+  if (!model.entry("encode") || !info.hasTokenizer())
+    return error.badInput(start + "model '" + info.name +
+                          "' has no encoder with a tokenizer, so it does not "
+                          "translate");
+  if (!tokenizer && !(tokenizer = Tokenizer::open(info, error)))
+    return false;
+  // The second is how M2M-100 writes it.
+  for (const std::string &name :
+       {options.language, "__" + options.language + "__"})
+    if (options.forced < 0)
+      options.forced = tokenizer->tokenToId(name);
+  return options.forced >= 0 ||
+         error.badInput(start + "the tokenizer of model '" + info.name +
+                        "' has no such token, nor '__" + options.language +
+                        "__'; NLLB's are called fra_Latn, M2M-100's __fr__");
+}
+
 /// The form that texts must have, if options name one.
 bool Writer::makeForm(Error &error) {
   if (options.form.kind == TextForm::Kind::Any)
@@ -519,10 +544,10 @@ bool Writer::open(const std::vector<Prompt> &prompts, Error &error) {
   const ModelInfo &info = model.info();
   format = options.format;
   if (format == GenerateOptions::Format::Auto)
-    format = info.tokenizerJson.empty() ? GenerateOptions::Format::Ids
-                                        : GenerateOptions::Format::Text;
+    format = info.hasTokenizer() ? GenerateOptions::Format::Text
+                                 : GenerateOptions::Format::Ids;
   if (!openTokenizer(info, options, prompts, format, tokenizer, error) ||
-      !makeForm(error))
+      !findLanguage(error) || !makeForm(error))
     return false;
   if (options.chat && tokenizer) {
     chat = ChatPrompt::create(info, options.messages, error);

@@ -155,7 +155,7 @@ static std::string inspectJson(const ModelInfo &info) {
   }
   appendVariants(out, info);
   out += std::string(",\"tokenizer\":") +
-         (info.tokenizerJson.empty() ? "false" : "true") + ",\"entries\":[";
+         (info.hasTokenizer() ? "true" : "false") + ",\"entries\":[";
   for (const EntryInfo &entry : info.entries) {
     out += entry.index ? ",{\"name\":" : "{\"name\":";
     appendJsonString(out, entry.name);
@@ -200,11 +200,12 @@ static std::string inspectJson(const ModelInfo &info) {
 }
 
 static std::string describeTokenizer(const ModelInfo &info) {
-  if (info.tokenizerJson.empty())
+  if (!info.hasTokenizer())
     return "none";
+  if (!info.tokenizerKind.empty())
+    return info.tokenizerKind;
   Error error;
-  std::unique_ptr<Tokenizer> tokenizer =
-      Tokenizer::create(info.tokenizerJson, error);
+  std::unique_ptr<Tokenizer> tokenizer = Tokenizer::open(info, error);
   return tokenizer ? tokenizer->describe()
                    : "cannot be used (" + error.message + ")";
 }

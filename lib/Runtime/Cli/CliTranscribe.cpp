@@ -184,7 +184,7 @@ bool transcribe(CompiledModel &model, const GenerateOptions &options, FILE *out,
   const ModelInfo &info = model.info();
   if (writesLetters(info))
     return writeLetters(model, options, out, messages, error);
-  bool hasTokenizer = !info.tokenizerJson.empty();
+  bool hasTokenizer = info.hasTokenizer();
   GenerateOptions::Format format = options.format;
   if (format == GenerateOptions::Format::Auto)
     format = hasTokenizer ? GenerateOptions::Format::Text
@@ -194,7 +194,7 @@ bool transcribe(CompiledModel &model, const GenerateOptions &options, FILE *out,
                           "' carries no tokenizer; use --format=ids");
   std::unique_ptr<Tokenizer> tokenizer;
   if (hasTokenizer && format != GenerateOptions::Format::Ids) {
-    tokenizer = Tokenizer::create(info.tokenizerJson, error);
+    tokenizer = Tokenizer::open(info, error);
     if (!tokenizer)
       return false;
   }

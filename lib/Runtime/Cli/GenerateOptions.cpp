@@ -36,7 +36,8 @@ const OptionSpecs &GenerateOptions::specs() {
          "to make codes of, as the model does"},
         {"language", "CODE",
          "with --audio: the language of the speech, such as en (default: as "
-         "the model says, or the one that it hears)"},
+         "the model says, or the one that it hears); else the one to translate "
+         "into, as the tokenizer calls it: fra_Latn (NLLB), fr (M2M-100)"},
         {"task", "NAME", "with --audio: transcribe, or translate into English"},
         {"timestamps", "", "with --audio: say when each part was said"},
         {"audio-out", "FILE",
@@ -319,7 +320,7 @@ GenerateOptions::findOther(std::initializer_list<std::string_view> fits,
 }
 
 bool GenerateOptions::finish(Error &error) {
-  for (const char *name : {"language", "task", "timestamps"})
+  for (const char *name : {"task", "timestamps"})
     if (audio.empty() &&
         std::find(given.begin(), given.end(), name) != given.end())
       return error.set(ExitBadCommandLine,

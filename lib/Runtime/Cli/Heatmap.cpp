@@ -161,8 +161,8 @@ public:
        const SafetensorsFile &inputs)
       : entry(entry), inputs(inputs) {
     Error ignored; // without a tokenizer the labels are the ids
-    if (!info.tokenizerJson.empty())
-      tokenizer = Tokenizer::create(info.tokenizerJson, ignored);
+    if (info.hasTokenizer())
+      tokenizer = Tokenizer::open(info, ignored);
   }
 
   /// Adds the matrices of one output.

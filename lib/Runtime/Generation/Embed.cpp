@@ -144,7 +144,7 @@ static bool findPrompt(const ModelInfo &info, const std::string &name,
 bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
                   Error &error) {
   const ModelInfo &info = model.info();
-  if (info.tokenizerJson.empty())
+  if (!info.hasTokenizer())
     return error.badInput("model '" + info.name +
                           "' carries no tokenizer, so that it cannot read "
                           "texts");
@@ -179,7 +179,7 @@ bool executeEmbed(CompiledModel &model, const EmbedOptions &options, FILE *out,
     return error.set(ExitBadCommandLine,
                      "--pooling: model '" + info.name +
                          "' pools itself, for the layers that follow");
-  tokenizer = Tokenizer::create(info.tokenizerJson, error);
+  tokenizer = Tokenizer::open(info, error);
   if (!tokenizer)
     return false;
   SafetensorsWriter writer;

@@ -264,7 +264,9 @@ bool Generation::prepare(const std::vector<int64_t> &prompt, int64_t &positions,
     constraint.reset(new Constraint(options.automaton, ends));
     constraint->startBehind(options.formBehind);
   }
-  forced = encoder ? info.forcedBos : -1;
+  forced = !encoder              ? -1
+           : options.forced >= 0 ? options.forced
+                                 : info.forcedBos;
   firstFree = forced >= 0 ? 2 : 1;
   notFirst = info.suppress;
   notFirst.insert(notFirst.end(), info.beginSuppress.begin(),

@@ -243,7 +243,7 @@ bool executePerplexity(CompiledModel &model, const PerplexityOptions &options,
   // Long windows cost memory: each token has logits of the whole vocabulary.
   constexpr int64_t usualWindow = 512;
   const ModelInfo &info = model.info();
-  if (info.tokenizerJson.empty())
+  if (!info.hasTokenizer())
     return error.badInput("model '" + info.name +
                           "' carries no tokenizer, so that it cannot read "
                           "texts");
@@ -251,8 +251,7 @@ bool executePerplexity(CompiledModel &model, const PerplexityOptions &options,
   std::vector<int64_t> tokens;
   if (!readWholeFile(options.file, SIZE_MAX, text, error))
     return false;
-  std::unique_ptr<Tokenizer> tokenizer =
-      Tokenizer::create(info.tokenizerJson, error);
+  std::unique_ptr<Tokenizer> tokenizer = Tokenizer::open(info, error);
   if (!tokenizer || !tokenizer->encode(text, tokens, error))
     return false;
   int64_t window = options.window ? options.window : usualWindow;

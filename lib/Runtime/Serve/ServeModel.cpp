@@ -67,8 +67,8 @@ bool Served::open(CompiledModel &compiled, const ServeOptions &options,
   model.adapter = compiled.adapter();
   model.created = static_cast<int64_t>(std::time(nullptr));
   model.defaults = options.chat.generate;
-  if (!info.tokenizerJson.empty()) {
-    tokenizer = Tokenizer::create(info.tokenizerJson, error);
+  if (info.hasTokenizer()) {
+    tokenizer = Tokenizer::open(info, error);
     if (!tokenizer)
       return false;
     model.tokenizer = tokenizer.get();

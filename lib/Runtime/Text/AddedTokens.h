@@ -22,6 +22,20 @@ struct AddedToken {
   uint32_t id = 0;
   bool special = false, stripLeft = false, stripRight = false,
        singleWord = false, normalized = false;
+
+  /// All of these in one number.
+  uint32_t flags() const {
+    return uint32_t(special) | uint32_t(stripLeft) << 1 |
+           uint32_t(stripRight) << 2 | uint32_t(singleWord) << 3 |
+           uint32_t(normalized) << 4;
+  }
+  void takeFlags(uint32_t flags) {
+    special = flags & 1;
+    stripLeft = flags & 2;
+    stripRight = flags & 4;
+    singleWord = flags & 8;
+    normalized = flags & 16;
+  }
 };
 
 /// Finds the longest token at the leftmost place, again and again.

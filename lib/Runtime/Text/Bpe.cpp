@@ -23,16 +23,29 @@ public:
   void insert(uint32_t left, uint32_t right, Merge merge) {
     if (used * 2 >= slots.size())
       grow();
-    Slot &slot = at(keyOf(left, right));
+    uint64_t key = keyOf(left, right);
+    Slot &slot = slots.at(placeOf(slots, key));
     used += slot.key == 0;
-    slot.key = keyOf(left, right);
-    slot.merge = merge;
+    slot = {key, merge};
   }
   const Merge *find(uint32_t left, uint32_t right) const {
     if (slots.empty())
       return nullptr;
-    const Slot &slot = const_cast<MergeMap *>(this)->at(keyOf(left, right));
+    const Slot &slot = slots[placeOf(slots, keyOf(left, right))];
     return slot.key ? &slot.merge : nullptr;
+  }
+
+  void write(TokenizerTableWriter &table) const {
+    std::string few((used + used / 2 + 1) * sizeof(Slot), '\0');
+    Slots places{reinterpret_cast<Slot *>(few.data()),
+                 few.size() / sizeof(Slot)};
+    for (const Slot &slot : slots)
+      if (slot.key)
+        places[placeOf(places, slot.key)] = slot;
+    table.add(TokenizerTable::MergeSlots, std::move(few));
+  }
+  bool take(const TokenizerTable &table) {
+    return table.get(TokenizerTable::MergeSlots, slots);
   }
 
 private:
@@ -40,25 +53,35 @@ private:
     uint64_t key = 0; ///< left and right plus one, or 0
     Merge merge = {0, 0};
   };
-  std::vector<Slot> slots;
+  struct Slots {
+    Slot *begin;
+    size_t count;
+    size_t size() const { return count; }
+    Slot &operator[](size_t i) const { return begin[i]; }
+  };
+  Column<Slot> slots;
   size_t used = 0;
 
   static uint64_t keyOf(uint32_t left, uint32_t right) {
     return (uint64_t(left) << 32 | right) + 1;
   }
-  Slot &at(uint64_t key) {
+  /// Where a pair is or would be, among any number of slots.
+  template <typename Table>
+  static size_t placeOf(const Table &slots, uint64_t key) {
     uint64_t hash = key * 0x9E3779B97F4A7C15u;
-    size_t mask = slots.size() - 1, i = (hash ^ hash >> 32) & mask;
+    hash = (hash ^ hash >> 32) * 0x9E3779B97F4A7C15u;
+    size_t size = slots.size();
+    auto i = static_cast<size_t>((unsigned __int128)hash * size >> 64);
     while (slots[i].key && slots[i].key != key)
-      i = (i + 1) & mask;
-    return slots[i];
+      i = i + 1 < size ? i + 1 : 0;
+    return i;
   }
   void grow() {
-    std::vector<Slot> old = std::move(slots);
-    slots.assign(std::max<size_t>(1024, old.size() * 2), Slot());
-    for (const Slot &slot : old)
+    std::vector<Slot> larger(std::max<size_t>(1024, slots.size() * 2));
+    for (const Slot &slot : slots)
       if (slot.key)
-        at(slot.key) = slot;
+        larger[placeOf(larger, slot.key)] = slot;
+    slots.set(std::move(larger));
   }
 };
 
@@ -83,6 +106,10 @@ class BpeModel final : public TokenModel {
 public:
   bool encode(std::string_view word, std::vector<int64_t> &ids,
               Error &error) const override;
+  void write(TokenizerTableWriter &table) const override {
+    TokenModel::write(table);
+    merges.write(table);
+  }
 
 protected:
   bool read(const Members &members, LoadError &error) override;
@@ -186,12 +213,13 @@ bool BpeModel::read(const Members &members, LoadError &error) {
   wholeWords = flagOf(members.small, "ignore_merges", false);
   fuseUnknown = flagOf(members.small, "fuse_unk", false);
   unknownText = textOf(members.small, "unk_token");
-  if (members.merges.empty() || members.merges[0] != '[') {
+  if (!members.table && (members.merges.empty() || members.merges[0] != '[')) {
     error.message = "no 'model.merges' array";
     return false;
   }
-  if (!readVocabulary(members.vocabulary, error) ||
-      !readMerges(members.merges, error))
+  if (!readVocabulary(members, error) ||
+      !(members.table ? merges.take(*members.table)
+                      : readMerges(members.merges, error)))
     return false;
   unknown = vocabulary.find(unknownText);
   findByteTokens();

@@ -17,6 +17,9 @@ bool TokenModel::encode(std::string_view, std::vector<int64_t> &,
   return false;
 }
 bool TokenModel::read(const Members &, LoadError &) { return false; }
+void TokenModel::write(TokenizerTableWriter &table) const {
+  vocabulary.write(table);
+}
 
 static bool failAt(LoadError &error, const JsonReader &reader,
                    std::string_view text, const std::string &what) {
@@ -31,7 +34,12 @@ static std::string quoted(std::string_view text) {
   return out;
 }
 
-bool TokenModel::readVocabulary(std::string_view json, LoadError &error) {
+bool TokenModel::readVocabulary(const Members &members, LoadError &error) {
+  if (members.table) {
+    error.message = "the vocabulary";
+    return vocabulary.take(*members.table);
+  }
+  std::string_view json = members.vocabulary;
   JsonReader reader(json);
   std::string token;
   if (reader.enterObject())
@@ -101,7 +109,7 @@ public:
 protected:
   bool read(const Members &members, LoadError &error) override {
     unknownText = textOf(members.small, "unk_token");
-    if (!readVocabulary(members.vocabulary, error))
+    if (!readVocabulary(members, error))
       return false;
     unknown = vocabulary.find(unknownText);
     return true;
@@ -130,7 +138,7 @@ bool WordPieceModel::read(const Members &members, LoadError &error) {
   const JsonValue *most = members.small.find("max_input_chars_per_word");
   if (most && most->isInt())
     maxCharacters = most->integer;
-  if (!readVocabulary(members.vocabulary, error))
+  if (!readVocabulary(members, error))
     return false;
   unknown = vocabulary.find(unknownText);
   return true;
@@ -202,9 +210,8 @@ static bool guessKind(const JsonValue &small, bool merges, bool list,
   return true;
 }
 
-std::unique_ptr<TokenModel> TokenModel::load(std::string_view json,
-                                             LoadError &error) {
-  Members members;
+bool TokenModel::readMembers(std::string_view json, Members &members,
+                             Kind &kind, LoadError &error) {
   members.small.kind = JsonValue::Kind::Object;
   JsonLimits limits;
   limits.maxValues = 1000;
@@ -224,12 +231,9 @@ std::unique_ptr<TokenModel> TokenModel::load(std::string_view json,
         reader.read(members.small.items.back());
       }
     }
-  if (reader.failed()) {
-    failAt(error, reader, json, "'model': " + reader.error);
-    return nullptr;
-  }
+  if (reader.failed())
+    return failAt(error, reader, json, "'model': " + reader.error);
   error.place = json.data();
-  Kind kind;
   if (!guessKind(members.small, !members.merges.empty(),
                  !members.vocabulary.empty() && members.vocabulary[0] == '[',
                  kind)) {
@@ -237,14 +241,51 @@ std::unique_ptr<TokenModel> TokenModel::load(std::string_view json,
                     "' is not supported; BPE, WordPiece, Unigram and "
                     "WordLevel are";
     error.unsupported = true;
-    return nullptr;
+    return false;
   }
-  if (members.vocabulary.empty() ||
-      members.vocabulary[0] != (kind == Kind::Unigram ? '[' : '{')) {
+  if (!members.table &&
+      (members.vocabulary.empty() ||
+       members.vocabulary[0] != (kind == Kind::Unigram ? '[' : '{'))) {
     error.message = kind == Kind::Unigram ? "no 'model.vocab' array"
                                           : "no 'model.vocab' object";
-    return nullptr;
+    return false;
   }
+  return true;
+}
+
+bool TokenModel::pickMembers(std::string_view json, std::string &out,
+                             LoadError &error) {
+  Members members;
+  Kind kind;
+  if (!readMembers(json, members, kind, error))
+    return false;
+  static const char *const names[] = {"BPE", "WordPiece", "Unigram",
+                                      "WordLevel"};
+  JsonValue picked;
+  picked.kind = JsonValue::Kind::Object;
+  // A file of old has no type, and it shows by what is left out here.
+  picked.keys.push_back("type");
+  picked.items.emplace_back();
+  picked.items.back().kind = JsonValue::Kind::String;
+  picked.items.back().string = names[static_cast<size_t>(kind)];
+  for (size_t i = 0; i < members.small.keys.size(); ++i) {
+    if (members.small.keys[i] == "type")
+      continue;
+    picked.keys.push_back(members.small.keys[i]);
+    picked.items.push_back(members.small.items[i]);
+  }
+  appendJson(out, picked);
+  return true;
+}
+
+std::unique_ptr<TokenModel> TokenModel::load(std::string_view json,
+                                             const TokenizerTable *table,
+                                             LoadError &error) {
+  Members members;
+  members.table = table;
+  Kind kind;
+  if (!readMembers(json, members, kind, error))
+    return nullptr;
   std::unique_ptr<TokenModel> model;
   if (kind == Kind::BPE)
     model = makeBpe();

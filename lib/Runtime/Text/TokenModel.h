@@ -40,9 +40,15 @@ public:
   enum class Kind : uint8_t { BPE, WordPiece, Unigram, WordLevel };
 
   virtual ~TokenModel() {}
-  /// Reads the object "model". Null if something is wrong.
-  static std::unique_ptr<TokenModel> load(std::string_view json,
-                                          LoadError &error);
+  /// Reads the object "model". Null if something is wrong. What is large comes
+  /// from `table` if there is one.
+  static std::unique_ptr<TokenModel>
+  load(std::string_view json, const TokenizerTable *table, LoadError &error);
+  /// Appends the object without its tokens and merges to `out`.
+  static bool pickMembers(std::string_view json, std::string &out,
+                          LoadError &error);
+  /// Writes what is large.
+  virtual void write(TokenizerTableWriter &table) const;
 
   /// Appends the tokens of a word, which is not empty.
   virtual bool encode(std::string_view word, std::vector<int64_t> &ids,
@@ -57,9 +63,12 @@ protected:
   struct Members {
     JsonValue small; ///< an object of all other members
     std::string_view vocabulary, merges;
+    const TokenizerTable *table = nullptr; ///< in place of both
   };
+  static bool readMembers(std::string_view json, Members &members, Kind &kind,
+                          LoadError &error);
   virtual bool read(const Members &members, LoadError &error);
-  bool readVocabulary(std::string_view json, LoadError &error);
+  bool readVocabulary(const Members &members, LoadError &error);
   /// The number of "<0xAB>", for each byte, or none.
   void findByteTokens();
 

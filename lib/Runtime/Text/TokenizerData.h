@@ -56,7 +56,12 @@ struct Tokenizer::Data {
   Decoder decoder{unicode};
   bool byteLevel = false;
 
-  bool load(std::string_view json, LoadError &error);
+  /// `json` is a whole tokenizer.json, or the parts of `table`, which must
+  /// outlive this.
+  bool load(std::string_view json, const TokenizerTable *table,
+            LoadError &error);
+  /// Gives a tokenizer.json without its tokens and merges.
+  bool pickParts(std::string_view json, std::string &out, Error &error);
   const AddedToken *addedToken(int64_t id) const {
     return id >= 0 && static_cast<uint64_t>(id) < addedOf.size() &&
                    addedOf[static_cast<size_t>(id)]
@@ -70,6 +75,8 @@ private:
   struct Parts; ///< the members of the file
   bool readParts(std::string_view json, Parts &parts, LoadError &error);
   bool loadAdded(const JsonValue &list, Error &error);
+  bool takeAdded(const TokenizerTable &table);
+  void listAdded();
   bool setAdded(AddedToken token, Error &error);
   bool encodeSection(std::string_view text, size_t head, WordCache *cache,
                      std::vector<int64_t> &ids, Error &error) const;

@@ -8,6 +8,7 @@
 #include "TokenizerData.h"
 
 #include <algorithm>
+#include <array>
 
 namespace attune::runtime {
 
@@ -19,16 +20,22 @@ struct Tokenizer::Data::Parts {
   struct Part {
     const char *key;
     JsonValue value;
-    const char *place = nullptr;
+    std::string_view text;
   };
   std::string_view model;
-  Part added{"added_tokens", {}};
-  Part normalizer{"normalizer", {}};
-  Part preTokenizer{"pre_tokenizer", {}};
-  Part postProcessor{"post_processor", {}};
-  Part decoder{"decoder", {}};
-  Part truncation{"truncation", {}};
-  Part padding{"padding", {}};
+  Part added{"added_tokens", {}, {}};
+  Part normalizer{"normalizer", {}, {}};
+  Part preTokenizer{"pre_tokenizer", {}, {}};
+  Part postProcessor{"post_processor", {}, {}};
+  Part decoder{"decoder", {}, {}};
+  Part truncation{"truncation", {}, {}};
+  Part padding{"padding", {}, {}};
+
+  /// All but the model.
+  std::array<Part *, 7> all() {
+    return {&added,   &normalizer, &preTokenizer, &postProcessor,
+            &decoder, &truncation, &padding};
+  }
 };
 
 bool Tokenizer::Data::readParts(std::string_view json, Parts &parts,
@@ -40,22 +47,19 @@ bool Tokenizer::Data::readParts(std::string_view json, Parts &parts,
   JsonLimits limits;
   limits.maxValues = size_t(1) << 20;
   JsonReader reader(json, limits);
-  Parts::Part *const known[] = {&parts.added,        &parts.normalizer,
-                                &parts.preTokenizer, &parts.postProcessor,
-                                &parts.decoder,      &parts.truncation,
-                                &parts.padding};
   std::string key;
   if (reader.enterObject())
     while (reader.nextMember(key)) {
       std::string_view skipped;
       Parts::Part *part = nullptr;
-      for (Parts::Part *candidate : known)
+      for (Parts::Part *candidate : parts.all())
         if (key == candidate->key)
           part = candidate;
       if (part) {
         reader.peek(); // to where the value starts
-        part->place = json.data() + reader.position;
+        size_t begin = reader.position;
         reader.read(part->value);
+        part->text = json.substr(begin, reader.position - begin);
       } else if (key == "model") {
         reader.skip(parts.model);
       } else {
@@ -114,29 +118,38 @@ bool Tokenizer::Data::loadAdded(const JsonValue &list, Error &error) {
     if (!setAdded(std::move(token), error))
       return false;
   }
+  listAdded();
+  return true;
+}
+
+void Tokenizer::Data::listAdded() {
   std::vector<const AddedToken *> plain, changed;
   for (const AddedToken &token : added)
     if (!token.pattern.empty())
       (token.normalized ? changed : plain).push_back(&token);
   raw.set(std::move(plain));
   normalized.set(std::move(changed));
-  return true;
 }
 
-bool Tokenizer::Data::load(std::string_view json, LoadError &error) {
+bool Tokenizer::Data::load(std::string_view json, const TokenizerTable *table,
+                           LoadError &error) {
   Parts parts;
   if (!readParts(json, parts, error))
     return false;
-  model = TokenModel::load(parts.model, error);
+  model = TokenModel::load(parts.model, table, error);
   if (!model)
     return false;
+  if (table && !takeAdded(*table)) {
+    error.message = "the added tokens";
+    return false;
+  }
   auto read = [&](const Parts::Part &part, const auto &load) {
     Error problem;
     if (part.value.isNull() || load(part.value, problem))
       return true;
     error.message = problem.message;
     error.unsupported = problem.unsupported;
-    error.place = part.place;
+    error.place = part.text.data();
     return false;
   };
   // Added tokens may have to be normalized, so they come after.
@@ -172,6 +185,24 @@ bool Tokenizer::Data::load(std::string_view json, LoadError &error) {
   return true;
 }
 
+bool Tokenizer::Data::pickParts(std::string_view json, std::string &out,
+                                Error &error) {
+  Parts parts;
+  LoadError problem;
+  out = "{\"model\":";
+  if (!readParts(json, parts, problem) ||
+      !TokenModel::pickMembers(parts.model, out, problem))
+    return error.badInput(problem.message);
+  for (Parts::Part *part : parts.all()) {
+    if (part == &parts.added || part->value.isNull())
+      continue;
+    out += std::string(",\"") + part->key + "\":";
+    out.append(part->text.data(), part->text.size());
+  }
+  out += '}';
+  return true;
+}
+
 Tokenizer::Tokenizer() : data(new Data()) {}
 Tokenizer::~Tokenizer() = default;
 
@@ -179,7 +210,7 @@ std::unique_ptr<Tokenizer> Tokenizer::create(std::string_view json,
                                              Error &error, size_t *where) {
   std::unique_ptr<Tokenizer> tokenizer(new Tokenizer());
   LoadError problem;
-  if (tokenizer->data->load(json, problem))
+  if (tokenizer->data->load(json, /*table=*/nullptr, problem))
     return tokenizer;
   if (where)
     *where = problem.place ? static_cast<size_t>(problem.place - json.data())

@@ -18,6 +18,12 @@ class UnigramModel final : public TokenModel {
 public:
   bool encode(std::string_view word, std::vector<int64_t> &ids,
               Error &error) const override;
+  void write(TokenizerTableWriter &table) const override {
+    TokenModel::write(table);
+    table.add(TokenizerTable::Scores, scores);
+    table.add(TokenizerTable::Beginnings, beginnings);
+    table.counts.unknownScore = unknownScore;
+  }
 
 protected:
   bool read(const Members &members, LoadError &error) override;
@@ -27,11 +33,11 @@ private:
   static constexpr double unknownPenalty = 10;
   static constexpr size_t maxTokenBytes = 1024;
 
-  std::vector<double> scores;
+  Column<double> scores;
   double unknownScore = 0;
   /// Hashes of all beginnings of tokens: a search stops where none goes on. A
   /// beginning that is none may pass, which costs a look-up and no more.
-  std::vector<uint64_t> beginnings;
+  Column<uint64_t> beginnings;
 
   struct Best {
     double score = 0;
@@ -39,6 +45,7 @@ private:
     uint32_t id = 0;
   };
   bool readScores(std::string_view json, LoadError &error);
+  bool take(const TokenizerTable &table);
   void noteBeginnings();
   bool mayGoOn(uint64_t hash) const {
     size_t bit = hash & (beginnings.size() * 64 - 1);
@@ -77,7 +84,7 @@ bool UnigramModel::readScores(std::string_view json, LoadError &error) {
         break;
       }
       vocabulary.add(token, static_cast<uint32_t>(scores.size()));
-      scores.push_back(score.real);
+      scores.append(&score.real, 1);
     }
   if (!reader.failed())
     return true;
@@ -94,20 +101,34 @@ void UnigramModel::noteBeginnings() {
   size_t size = 4096;
   while (size < bits && size < (size_t(1) << 28))
     size *= 2;
-  beginnings.assign(size / 64, 0);
+  std::vector<uint64_t> noted(size / 64);
   for (uint32_t id = 0; id < vocabulary.size(); ++id) {
     TextHash hash;
     for (char c : vocabulary.text(id)) {
       hash.add(c);
       size_t bit = hash.finish() & (size - 1);
-      beginnings[bit / 64] |= uint64_t(1) << (bit % 64);
+      noted[bit / 64] |= uint64_t(1) << (bit % 64);
     }
   }
+  beginnings.set(std::move(noted));
+}
+
+bool UnigramModel::take(const TokenizerTable &table) {
+  unknownScore = table.counts().unknownScore;
+  return vocabulary.take(table) && table.get(TokenizerTable::Scores, scores) &&
+         table.get(TokenizerTable::Beginnings, beginnings) &&
+         vocabulary.size() <= scores.size() && !beginnings.empty() &&
+         (beginnings.size() & (beginnings.size() - 1)) == 0;
 }
 
 bool UnigramModel::read(const Members &members, LoadError &error) {
-  if (!readScores(members.vocabulary, error))
+  if (members.table) {
+    error.message = "the tokens and their scores";
+    if (!take(*members.table))
+      return false;
+  } else if (!readScores(members.vocabulary, error)) {
     return false;
+  }
   const JsonValue *id = members.small.find("unk_id");
   if (id && !id->isNull()) {
     if (!id->isInt() || id->integer < 0 ||
@@ -117,10 +138,12 @@ bool UnigramModel::read(const Members &members, LoadError &error) {
     }
     unknown = static_cast<uint32_t>(id->integer);
   }
+  findByteTokens();
+  if (members.table)
+    return true;
   if (!scores.empty())
     unknownScore =
         *std::min_element(scores.begin(), scores.end()) - unknownPenalty;
-  findByteTokens();
   noteBeginnings();
   return true;
 }

@@ -18,17 +18,17 @@ static uint64_t hashOf(std::string_view text) {
 }
 
 void Vocabulary::grow() {
-  std::vector<uint32_t> old = std::move(slots);
-  slots.assign(std::max<size_t>(1024, old.size() * 2), 0);
-  size_t mask = slots.size() - 1;
-  for (uint32_t slot : old) {
+  std::vector<uint32_t> larger(std::max<size_t>(1024, slots.size() * 2));
+  size_t mask = larger.size() - 1;
+  for (uint32_t slot : slots) {
     if (!slot)
       continue;
     size_t i = hashOf(text(slot - 1)) & mask;
-    while (slots[i])
+    while (larger[i])
       i = (i + 1) & mask;
-    slots[i] = slot;
+    larger[i] = slot;
   }
+  slots.set(std::move(larger));
 }
 
 bool Vocabulary::add(std::string_view token, uint32_t id) {
@@ -36,8 +36,8 @@ bool Vocabulary::add(std::string_view token, uint32_t id) {
     return false;
   if (id >= entries.size())
     entries.resize(id + 1);
-  entries[id] = {static_cast<uint32_t>(arena.size()),
-                 static_cast<uint32_t>(token.size())};
+  entries.at(id) = {static_cast<uint32_t>(arena.size()),
+                    static_cast<uint32_t>(token.size())};
   arena.append(token.data(), token.size());
   maxLength = std::max(maxLength, token.size());
   ++numTexts;
@@ -48,7 +48,7 @@ bool Vocabulary::add(std::string_view token, uint32_t id) {
     if (slots[i] && text(slots[i] - 1) != token)
       continue;
     used += !slots[i];
-    slots[i] = id + 1;
+    slots.at(i) = id + 1;
     return true;
   }
 }
@@ -61,6 +61,25 @@ uint32_t Vocabulary::find(std::string_view token, uint64_t hash) const {
     if (text(slots[i] - 1) == token)
       return slots[i] - 1;
   return none;
+}
+
+void Vocabulary::write(TokenizerTableWriter &table) const {
+  table.add(TokenizerTable::Entries, entries);
+  table.add(TokenizerTable::Texts, arena);
+  table.add(TokenizerTable::TokenSlots, slots);
+  table.counts.texts = numTexts;
+  table.counts.longest = static_cast<uint32_t>(maxLength);
+}
+
+bool Vocabulary::take(const TokenizerTable &table) {
+  numTexts = table.counts().texts;
+  maxLength = table.counts().longest;
+  // A search ends at a slot that is free.
+  return table.get(TokenizerTable::Entries, entries) &&
+         table.get(TokenizerTable::Texts, arena) &&
+         table.get(TokenizerTable::TokenSlots, slots) &&
+         (slots.size() & (slots.size() - 1)) == 0 && numTexts < slots.size() &&
+         numTexts <= entries.size() && entries.size() <= maxTokens;
 }
 
 } // namespace attune::runtime

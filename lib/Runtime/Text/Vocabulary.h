@@ -9,6 +9,7 @@
 #define ATTUNE_LIB_RUNTIME_TEXT_VOCABULARY_H
 
 #include "../TextHash.h"
+#include "TokenizerTable.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -37,8 +38,8 @@ public:
     return id < entries.size() && entries[id].begin != none;
   }
   std::string_view text(uint32_t id) const {
-    return has(id) ? std::string_view(arena).substr(entries[id].begin,
-                                                    entries[id].length)
+    return has(id) ? std::string_view(arena.data() + entries[id].begin,
+                                      entries[id].length)
                    : std::string_view();
   }
   /// One more than the largest number.
@@ -46,13 +47,17 @@ public:
   uint32_t count() const { return numTexts; }
   size_t longest() const { return maxLength; }
 
+  void write(TokenizerTableWriter &table) const;
+  /// False if the sections do not fit one another. The table must outlive this.
+  bool take(const TokenizerTable &table);
+
 private:
   struct Entry {
     uint32_t begin = none, length = 0;
   };
-  std::string arena;
-  std::vector<Entry> entries;
-  std::vector<uint32_t> slots; ///< number + 1, or 0
+  Column<char> arena;
+  Column<Entry> entries;
+  Column<uint32_t> slots; ///< number + 1, or 0; a power of two
   uint32_t numTexts = 0;
   size_t used = 0, maxLength = 0;
 

@@ -283,13 +283,15 @@ llvm::Error CPUModule::Impl::translatePart(size_t number, mlir::ModuleOp code) {
     for (auto name : entries.getAsRange<mlir::StringAttr>())
       names.push_back(name.getValue());
   auto metadata = module->getAttrOfType<mlir::StringAttr>("attune.metadata");
+  auto tokenizer = module->getAttrOfType<mlir::StringAttr>("attune.tokenizer");
   bool isVariant = module->hasAttr("attune.variant");
   if (!isKernel && isVariant) {
     if (llvm::Error error = emitVariant(*part.module, names))
       return error;
   } else if (!isKernel && metadata)
     if (llvm::Error error = emitDescriptor(
-            *part.module, metadata.getValue(), names,
+            *part.module, metadata.getValue(),
+            tokenizer ? tokenizer.getValue() : "", names,
             module->getAttrOfType<mlir::DictionaryAttr>("attune.device")))
       return error;
   finishFunctions(*part.module, emission.target, /*alone=*/!names.empty());

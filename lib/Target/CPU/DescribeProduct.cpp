@@ -176,8 +176,10 @@ void attachDescription(ModuleOp module, StringRef metadata,
   module->setAttr("attune.metadata", b.getStringAttr(metadata));
   module->setAttr("attune.entries", b.getStrArrayAttr(entries));
   // Without a tokenizer nobody can talk with it.
-  if (!info.tokenizerJson.empty())
+  if (!info.tokenizer.empty()) {
     module->setAttr("attune.serves", b.getUnitAttr());
+    module->setAttr("attune.tokenizer", b.getStringAttr(info.tokenizer));
+  }
   if (!info.imagesJson.empty())
     module->setAttr("attune.sees", b.getUnitAttr());
 }
@@ -341,8 +343,10 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     metadata["embedding"] = std::move(embedding);
   if (auto needs = describeNeeds(module, info); !needs.empty())
     metadata["needs"] = std::move(needs);
-  if (!info.tokenizerJson.empty())
-    metadata["tokenizer_json"] = info.tokenizerJson;
+  if (!info.tokenizer.empty())
+    metadata["tokenizer"] = llvm::json::Object{
+        {"bytes", static_cast<int64_t>(info.tokenizer.size())},
+        {"kind", info.tokenizerKind}};
   if (failed(addGiven(module, info, metadata)))
     return failure();
   std::string text;

@@ -97,6 +97,7 @@ static llvm::Constant *emitDeviceCode(llvm::Module &module,
 }
 
 void emitDescriptor(llvm::Module &module, llvm::StringRef metadata,
+                    llvm::StringRef tokenizer,
                     llvm::ArrayRef<llvm::Constant *> entries,
                     mlir::DictionaryAttr device) {
   llvm::LLVMContext &context = module.getContext();
@@ -109,13 +110,23 @@ void emitDescriptor(llvm::Module &module, llvm::StringRef metadata,
                    llvm::ConstantArray::get(
                        llvm::ArrayType::get(pointer, entries.size()), entries),
                    "attune_entries");
+  llvm::Constant *tokens = llvm::ConstantPointerNull::get(pointer);
+  if (!tokenizer.empty()) {
+    llvm::GlobalVariable *packed =
+        emitConstant(module,
+                     llvm::ConstantDataArray::getString(context, tokenizer,
+                                                        /*AddNull=*/false),
+                     "attune_tokenizer");
+    packed->setAlignment(llvm::Align(64));
+    tokens = packed;
+  }
   auto *i32 = llvm::Type::getInt32Ty(context);
   auto *i64 = llvm::Type::getInt64Ty(context);
   llvm::Constant *value = llvm::ConstantStruct::getAnon(
       {llvm::ConstantInt::get(i32, ATTUNE_ABI_VERSION),
        llvm::ConstantInt::get(i32, entries.size()), text,
        llvm::ConstantInt::get(i64, metadata.size()), table,
-       emitDeviceCode(module, device)});
+       emitDeviceCode(module, device), tokens});
   new llvm::GlobalVariable(module, value->getType(), true,
                            llvm::GlobalValue::ExternalLinkage, value,
                            "attune_model");
@@ -127,6 +138,7 @@ static llvm::Error noWrapper(llvm::StringRef name) {
 }
 
 llvm::Error emitDescriptor(llvm::Module &module, llvm::StringRef metadata,
+                           llvm::StringRef tokenizer,
                            llvm::ArrayRef<llvm::StringRef> names,
                            mlir::DictionaryAttr device) {
   llvm::SmallVector<llvm::Constant *> entries;
@@ -136,7 +148,7 @@ llvm::Error emitDescriptor(llvm::Module &module, llvm::StringRef metadata,
       return noWrapper(name);
     entries.push_back(entry);
   }
-  emitDescriptor(module, metadata, entries, device);
+  emitDescriptor(module, metadata, tokenizer, entries, device);
   return llvm::Error::success();
 }
 

@@ -25,12 +25,14 @@ namespace attune {
 std::string entrySymbol(llvm::StringRef name);
 
 /// Defines `attune_model` (include/attune/Runtime/Model.h), with such functions
-/// in this order.
+/// in this order. `tokenizer`: a table, or empty.
 void emitDescriptor(llvm::Module &module, llvm::StringRef metadata,
+                    llvm::StringRef tokenizer,
                     llvm::ArrayRef<llvm::Constant *> entries,
                     mlir::DictionaryAttr device);
 /// Defines these functions, too. `device`: kernels for a GPU, or null.
 llvm::Error emitDescriptor(llvm::Module &module, llvm::StringRef metadata,
+                           llvm::StringRef tokenizer,
                            llvm::ArrayRef<llvm::StringRef> names,
                            mlir::DictionaryAttr device);
 /// Defines the functions alone, for the descriptor of another object.

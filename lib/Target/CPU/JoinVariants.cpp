@@ -30,7 +30,8 @@ describeModel(const CpuVariantCode &variant) {
 /// An object with the descriptor, whose functions are in the others.
 static llvm::Expected<ProductBytes>
 makeRoot(llvm::ArrayRef<CpuVariantCode> variants,
-         const TargetDescription &target, llvm::StringRef metadata) {
+         const TargetDescription &target, llvm::StringRef metadata,
+         llvm::StringRef tokenizer) {
   llvm::LLVMContext context;
   llvm::Module module("attune", context);
   std::string error;
@@ -51,7 +52,7 @@ makeRoot(llvm::ArrayRef<CpuVariantCode> variants,
       entry->setVisibility(llvm::GlobalValue::HiddenVisibility);
       entries.push_back(entry);
     }
-  emitDescriptor(module, metadata, entries, /*device=*/{});
+  emitDescriptor(module, metadata, tokenizer, entries, /*device=*/{});
   ProductBytes object;
   llvm::raw_svector_ostream stream(object);
   if (llvm::Error failed =
@@ -62,7 +63,7 @@ makeRoot(llvm::ArrayRef<CpuVariantCode> variants,
 
 llvm::Expected<ProductBytes>
 joinVariants(llvm::ArrayRef<CpuVariantCode> variants,
-             const TargetDescription &target) {
+             const TargetDescription &target, llvm::StringRef tokenizer) {
   llvm::json::Object model;
   llvm::json::Array cpus;
   std::vector<MergeInput> objects(1);
@@ -86,7 +87,8 @@ joinVariants(llvm::ArrayRef<CpuVariantCode> variants,
   model["variants"] = std::move(cpus);
   std::string metadata;
   llvm::raw_string_ostream(metadata) << llvm::json::Value(std::move(model));
-  llvm::Expected<ProductBytes> root = makeRoot(variants, target, metadata);
+  llvm::Expected<ProductBytes> root =
+      makeRoot(variants, target, metadata, tokenizer);
   if (!root)
     return root;
   objects.front().object = std::move(*root);

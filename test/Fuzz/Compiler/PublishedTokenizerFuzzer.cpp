@@ -35,13 +35,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     path = folder.write(file, text);
   }
   fuzzing::Collector diags;
-  std::optional<std::string> json = readTokenizer(path, diags);
-  FUZZ_REQUIRE(json || diags.getNumErrors() > 0);
-  if (!json)
+  std::optional<TokenizerFile> read = readTokenizer(path, diags);
+  FUZZ_REQUIRE(read || diags.getNumErrors() > 0);
+  if (!read || !read->tokenizer)
     return 0;
-  // What is written for the runtime is what it reads, or it says why not.
+  // What is written for the runtime is what it reads.
   runtime::Error error;
-  if (!runtime::Tokenizer::create(*json, error))
-    FUZZ_REQUIRE(!error.message.empty());
+  std::string table;
+  FUZZ_REQUIRE(read->tokenizer->pack(read->json, table, error));
+  FUZZ_REQUIRE(runtime::Tokenizer::open(table, error));
   return 0;
 }

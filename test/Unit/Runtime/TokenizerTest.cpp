@@ -331,6 +331,86 @@ TEST(Tokenizer, SaysWhereTheFileIsWrong) {
   EXPECT_EQ(place(R"({"model":{"vocab":{"a":1},"merges":[)"), "");
 }
 
+/// What a product has of a tokenizer.
+std::string packed(const std::string &json) {
+  Error error;
+  std::string table;
+  EXPECT_TRUE(load(json)->pack(json, table, error)) << error.message;
+  return table;
+}
+
+TEST(Tokenizer, ATableGivesTheSameIds) {
+  const std::string unigram =
+      R"({"added_tokens":[{"id":4,"content":"<x>","special":true,"rstrip":true},
+          {"id":9,"content":"Key","normalized":true}],
+          "normalizer":{"type":"Lowercase"},
+          "model":{"type":"Unigram","unk_id":0,"byte_fallback":false,
+          "vocab":[["<unk>",0],["a",-1.5],["ab",-2.25],["b",-1.75]]}})";
+  // The type of this one shows by its merges alone.
+  const std::string old = R"({"model":{"unk_token":"?","vocab":{"?":7,"a":0,
+      "b":1,"c":2,"ab":3,"abc":4},"merges":["a b","ab c"]}})";
+  const std::string wordPiece =
+      R"({"pre_tokenizer":{"type":"Whitespace"},"model":{"type":"WordPiece",
+          "unk_token":"?","continuing_subword_prefix":"++",
+          "max_input_chars_per_word":4,
+          "vocab":{"?":0,"a":1,"++b":2,"++bc":3}}})";
+  const std::string words =
+      R"({"pre_tokenizer":{"type":"Whitespace"},"model":{"type":"WordLevel",
+          "unk_token":"?","vocab":{"?":0,"abc":5}}})";
+  for (const std::string &json :
+       {readFile(storyteller + "tokenizer.json"), bytesOnly(""), unigram, old,
+        wordPiece, words}) {
+    auto made = load(json);
+    std::string table = packed(json);
+    Error error;
+    auto opened = Tokenizer::open(table, error);
+    ASSERT_NE(opened, nullptr) << error.message;
+    EXPECT_EQ(opened->describe(), made->describe());
+    EXPECT_EQ(opened->size(), made->size());
+    for (std::string text :
+         {"", "Once upon a time, the cat", "ab abc abab <x>  c key Key",
+          "abcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabc", "\xFF\xFE z"}) {
+      std::vector<int64_t> ids, same;
+      ASSERT_EQ(made->encode(text, ids, error),
+                opened->encode(text, same, error));
+      EXPECT_EQ(ids, same) << text;
+      EXPECT_EQ(made->decode(ids, false), opened->decode(ids, false));
+    }
+    for (int64_t id = -1; id <= made->size(); ++id) {
+      EXPECT_EQ(made->tokenOf(id), opened->tokenOf(id));
+      EXPECT_EQ(made->isSpecial(id), opened->isSpecial(id));
+      EXPECT_EQ(made->bytesOf(id), opened->bytesOf(id));
+    }
+    EXPECT_EQ(opened->tokenToId("ab"), made->tokenToId("ab"));
+  }
+}
+
+TEST(Tokenizer, ATableIsWhole) {
+  const std::string json = bytesOnly("");
+  std::string whole = packed(json);
+  // Equal files give equal products.
+  EXPECT_EQ(packed(json), whole);
+  auto refuses = [](std::string table) {
+    Error error;
+    bool opened = Tokenizer::open(table, error) != nullptr;
+    EXPECT_TRUE(opened || error.message.find("the product is damaged") == 0)
+        << error.message;
+    return !opened;
+  };
+  EXPECT_FALSE(refuses(whole));
+  EXPECT_TRUE(refuses(""));
+  EXPECT_TRUE(refuses(whole + "x"));
+  EXPECT_TRUE(refuses(json));
+  for (size_t size : {size_t(1), size_t(100), whole.size() - 1})
+    EXPECT_TRUE(refuses(whole.substr(0, size)));
+  // The header and what is read at each start.
+  for (size_t at = 0; at < 260; ++at) {
+    std::string changed = whole;
+    changed[at] ^= 64;
+    EXPECT_TRUE(refuses(changed)) << at;
+  }
+}
+
 TEST(Tokenizer, SurvivesDamage) {
   std::string good = readFile(storyteller + "tokenizer.json");
   uint32_t state = 7;

@@ -46,6 +46,45 @@ TEST(Checkpoint, Shards) {
   }
 }
 
+/// The names that a checkpoint with such tensors has, and its note.
+static std::string namesOf(const std::vector<std::string> &names) {
+  TempFolder folder;
+  std::vector<attune::test::Tensor> tensors;
+  for (const std::string &name : names)
+    tensors.push_back({name, {2}});
+  writeTensors(folder / "model.safetensors", tensors);
+  Recorder diags;
+  auto checkpoint = Checkpoint::open(folder.str(), diags);
+  EXPECT_TRUE(checkpoint) << diags.all();
+  std::string all;
+  for (const auto &[name, tensor] : checkpoint->tensors()) {
+    EXPECT_EQ(name, tensor->name);
+    all += name + " ";
+  }
+  checkpoint->noteWrappers(diags);
+  std::string note = diags.all();
+  size_t at = note.find("left in them: ");
+  return all + (at == std::string::npos ? note : note.substr(at + 14));
+}
+
+TEST(Checkpoint, NamesOfTrainers) {
+  auto expect = [](const std::string &got, const std::string &start) {
+    EXPECT_EQ(got.substr(0, start.size()), start);
+  };
+  EXPECT_EQ(namesOf({"a.b", "module.c"}), "a.b module.c ");
+  expect(namesOf({"module.a.b", "module.c"}),
+         "a.b c 'module.' (DistributedDataParallel)");
+  expect(namesOf({"_orig_mod.a", "b._orig_mod.c", "not_orig_mod.d"}),
+         "a b.c not_orig_mod.d '_orig_mod.' (torch.compile)");
+  expect(namesOf({"module._orig_mod.a", "module._orig_mod.module.b"}),
+         "a module.b '_orig_mod.' (torch.compile), 'module.' "
+         "(DistributedDataParallel)");
+  expect(namesOf({"base_model.model.model.a", "base_model.model.lm_head.b"}),
+         "lm_head.b model.a 'base_model.model.' (PEFT)");
+  // Two would be one.
+  EXPECT_EQ(namesOf({"_orig_mod.a", "a"}), "_orig_mod.a a ");
+}
+
 TEST(Checkpoint, FolderWithoutOne) {
   TempFolder folder;
   folder.write("pytorch_model.bin", "x");

@@ -37,13 +37,15 @@ struct ProductInfo {
   /// name none; empty: nothing.
   std::vector<std::pair<std::string, std::string>> prompts;
   std::string defaultPrompt;
-  std::string tokenizerJson; ///< text of tokenizer.json, may be empty
-  std::string chatJson;      ///< {"template", "tokens"}, may be empty
-  std::string audioJson;     ///< how it hears, see spec::print; may be empty
-  std::string codesJson;     ///< how it writes sounds; the same
-  std::string playbackJson;  ///< how it plays codes; the same
-  std::string imagesJson;    ///< a preprocessor_config.json, may be empty
-  std::string inspectJson;   ///< a JSON object for `inspect`, may be empty
+  /// The table of the tokenizer (runtime::Tokenizer::pack), and what it is in
+  /// words; may be empty.
+  std::string tokenizer, tokenizerKind;
+  std::string chatJson;     ///< {"template", "tokens"}, may be empty
+  std::string audioJson;    ///< how it hears, see spec::print; may be empty
+  std::string codesJson;    ///< how it writes sounds; the same
+  std::string playbackJson; ///< how it plays codes; the same
+  std::string imagesJson;   ///< a preprocessor_config.json, may be empty
+  std::string inspectJson;  ///< a JSON object for `inspect`, may be empty
   std::vector<std::string> needs; ///< of the CPU; see TargetDescription
 };
 
@@ -92,11 +94,12 @@ struct CpuVariantCode {
   std::string metadata;
   std::vector<std::string> entries;
 };
-/// One object for all of these CPUs, the best last. `target` is any of them.
-/// An error if they read different weights or are called differently.
+/// One object for all of these CPUs, the best last. `target` is any of them,
+/// `tokenizer` that of the model as ProductInfo has it. An error if they read
+/// different weights or are called differently.
 llvm::Expected<ProductBytes>
 joinVariants(llvm::ArrayRef<CpuVariantCode> variants,
-             const TargetDescription &target);
+             const TargetDescription &target, llvm::StringRef tokenizer);
 
 /// Runs an object in this process: the descriptor is valid while this lives.
 class LoadedModel {

@@ -134,8 +134,12 @@ std::optional<Model> importGemma3(ImportContext &context) {
                  "what sees the tokens behind it cannot predict them; expected "
                  "false for " +
                      std::string(context.modelClass->name));
-  std::optional<double> scoreCap =
-      config.cap("attn_logit_softcapping", std::nullopt);
+  // The class has the key and passes it to nothing.
+  if (config.cap("attn_logit_softcapping", std::nullopt))
+    config.error("attn_logit_softcapping",
+                 "the class of Gemma 3 caps no scores, whatever is said here; "
+                 "expected null, or "
+                 "--ignore-config-key=attn_logit_softcapping");
   std::optional<double> logitCap =
       config.cap("final_logit_softcapping", std::nullopt);
   if (!gemma || config.hasErrors())
@@ -144,7 +148,6 @@ std::optional<Model> importGemma3(ImportContext &context) {
   Attention &attention = *gemma->block.attention;
   if (bothSides)
     attention.causal = Causal::None;
-  attention.softcap = scoreCap;
   attention.qkNorm = gemma->norm;
   gemma->logitCap = logitCap;
   std::vector<std::string> types;
