@@ -182,7 +182,7 @@ LogicalResult DeltaRuleOp::verify() {
       return failure();
   // D6
   if (auto eps = getEps(); eps && !(eps->isFinite() && !eps->isNegative()))
-    return emitOpError("has an eps that is no number from 0 on");
+    return emitOpError("has an eps that is not a number from 0 on");
   return success();
 }
 

@@ -65,7 +65,7 @@ static bool readTokens(const std::string &path, const runtime::ModelInfo &info,
     SplitString(text, words, " \t\r\n,");
     for (StringRef word : words)
       if (int64_t id; word.getAsInteger(10, id)) {
-        report.fail(path + ": " + word.str() + " is no token id");
+        report.fail(path + ": " + word.str() + " is not a token id");
         return false;
       } else {
         tokens.push_back(id);
@@ -164,7 +164,7 @@ bool CalibrationRun::showWindow(runtime::Invocation &call, int64_t begin,
     for (uint64_t n = 0; n < count; ++n)
       if (!std::isfinite(seen.values[n])) {
         report.fail("the inputs of '" + seen.weight +
-                    "' hold values that are no numbers for the texts of "
+                    "' hold values that are not numbers for the texts of "
                     "--calibrate");
         return false;
       }

@@ -99,7 +99,7 @@ bool Reader::readJson(const std::string &path, JsonValue &root) {
     return true;
   if (problem.empty())
     problem = std::string("expected an object, found ") + root.kindName();
-  diags.error({file, 0, 0}, "is no JSON object: " + problem);
+  diags.error({file, 0, 0}, "is not a JSON object: " + problem);
   return false;
 }
 

@@ -28,7 +28,7 @@ template <typename F> static void forLanes(int64_t count, F look) {
     look(i, i - whole);
 }
 
-/// Zero, or NaN if one of the values is no number or infinite.
+/// Zero, or NaN if one of the values is not a number or infinite.
 static float checkFinite(const float *in, int64_t count) {
   float checks[kLanes] = {};
   forLanes(count,

@@ -25,7 +25,7 @@ struct QuantizationError {
 };
 
 /// The scale of a group of values, and how it rounds them: as `attune.weight`
-/// says. A scale is NaN if a value is no number or infinite.
+/// says. A scale is NaN if a value is not a number or infinite.
 class GroupRounding {
 public:
   /// Reads `form.group` values.

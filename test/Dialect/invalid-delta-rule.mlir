@@ -108,7 +108,7 @@ func.func @d5_2(%q: tensor<?x?x32xf32>, %v: tensor<?x?x64xf32>, %d: tensor<?x?x4
 
 // D6: eps is a number from 0 on
 func.func @d6(%q: tensor<?x?x32xf32>, %v: tensor<?x?x64xf32>, %d: tensor<?x?x4xf32>, %a: tensor<4xf32>) {
-  // expected-error @+1 {{has an eps that is no number from 0 on}}
+  // expected-error @+1 {{has an eps that is not a number from 0 on}}
   %y, %l = attune.delta_rule %q, %q, %v step %d, a_log %a, beta %d scale 0.25 normalised -1.0
     : tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<?x?x4xf32>, tensor<4xf32> -> tensor<?x?x64xf32>, tensor<?x16x64xf32>
   return

@@ -87,7 +87,7 @@ def small_cases():
     yield ("padding", tokenizer(padding={
         "strategy": {"Fixed": 10 ** 15}, "direction": "Right", "pad_id": 0,
         "pad_type_id": 0, "pad_token": "a"}), "a",
-        "'padding' has a value that is no number of tokens")
+        "'padding' has a value that is not a number of tokens")
     yield ("charsmap", tokenizer(normalizer={
         "type": "Precompiled", "precompiled_charsmap": base64.b64encode(
             struct.pack("<I", 1 << 20) + bytes(range(256)) * 4100).decode()}),

@@ -43,7 +43,7 @@ func.func @hidden(%x: tensor<2x3x9xf32>, %m: tensor<2x1x1x9xi1>, %q: tensor<1x1x
   return %p, %c, %r, %d : tensor<2x3x4xi64>, tensor<2x3xi64>, tensor<2x3x4xi64>, tensor<2x3xi64>
 }
 
-// Equal scores, both zeros, and what is no number.
+// Equal scores, both zeros, and what is not a number.
 func.func @alike() -> (tensor<1x1x3xi64>, tensor<1x1xi64>, tensor<1x1x6xi64>, tensor<1x1xi64>) {
   %x = arith.constant dense<[[[-1.0, 0.0, -0.0, 0xFF800000, 0.0, 0x7FC00000, -2.0, 0xFFC00000, 0x7F800000]]]> : tensor<1x1x9xf32>
   %p, %c = attune.choose_keys %x top 3 : tensor<1x1x9xf32> -> tensor<1x1x3xi64>, tensor<1x1xi64>

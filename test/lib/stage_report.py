@@ -6,7 +6,7 @@
   stage_report.py report.html
 
 Fails on tags that do not close, on links to files that are not there and on a
-script whose data is no JSON.
+script whose data is not JSON.
 """
 import html.parser
 import json

@@ -82,7 +82,7 @@ static bool readRecord(const runtime::SafetensorsFile &file,
                              result.values.data(), count);
     if (!areFinite(result))
       return error.badInput("tensor '" + result.name + "' of '" + file.path() +
-                            "' holds values that are no numbers");
+                            "' holds values that are not numbers");
     results.push_back(std::move(result));
   }
   return true;
@@ -141,7 +141,7 @@ static bool runOn(runtime::CompiledModel &model,
     if (!areFinite(result))
       return error.badInput("output '" + result.name + "' of model '" +
                             model.info().name +
-                            "' holds values that are no numbers; "
+                            "' holds values that are not numbers; "
                             "--check-weights tells whether its weights do");
   }
   return true;

@@ -426,7 +426,8 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
     config.mustBeFalse("is_encoder_decoder",
                        "encoder-decoder models of this type are not supported");
   spec::DType dtype = readDType(config, context.checkpoint);
-  // Values that were quantized are no numbers of the type that they had before.
+  // Values that were quantized are not numbers of the type that they had
+  // before.
   if (checkpoint && holdsEncoded(*checkpoint))
     dtype = spec::DType::F32;
   context.dtype = dtype;

@@ -50,7 +50,7 @@ bool TemplateOptions::set(const ParsedOption &option, bool &mine,
       return error.set(
           ExitBadCommandLine,
           "--template-variable: the value of '" + name +
-              "' is no JSON (a text stands in quotes): " + problem);
+              "' is not JSON (a text stands in quotes): " + problem);
     variables.emplace_back(std::move(name), std::move(value));
   } else {
     mine = false;

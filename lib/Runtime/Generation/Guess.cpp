@@ -85,7 +85,8 @@ std::unique_ptr<DraftModel> DraftModel::load(const std::string &path,
   }
   const attune_model_descriptor *descriptor = nullptr;
   if (!library.find("attune_model", descriptor) || !library.findAll()) {
-    error.badInput(path + " is no model that this version of Attune compiled");
+    error.badInput(path +
+                   " is not a model that this version of Attune compiled");
     return nullptr;
   }
   attune_open_options options = {};

@@ -271,9 +271,10 @@ bool executePerplexity(CompiledModel &model, const PerplexityOptions &options,
   double mean = perplexity.getCrossEntropy();
   // JSON has no numbers that are none.
   if (!std::isfinite(mean))
-    return error.badInput("the model gives logits that are no numbers; 'attune "
-                          "compile --check-weights' tells whether its weights "
-                          "are");
+    return error.badInput(
+        "the model gives logits that are not numbers; 'attune "
+        "compile --check-weights' tells whether its weights "
+        "are");
   auto count = static_cast<long long>(perplexity.getTokens());
   if (options.json)
     std::fprintf(out,

@@ -70,7 +70,7 @@ static bool readJsonLine(const std::string &line, Prompt &prompt,
     reason = "\"prompt\" is no string";
     return text->isString();
   }
-  reason = "\"prompt_ids\" is no array of ids";
+  reason = "\"prompt_ids\" is not an array of ids";
   if (!ids->isArray())
     return false;
   for (const JsonValue &id : ids->items) {

@@ -232,7 +232,7 @@ bool CompletionRequest::readModel(RequestFields &fields,
 bool CompletionRequest::read(const JsonValue &body, bool chat,
                              const ServedModel &model, RequestError &error) {
   if (!body.isObject())
-    return error.set("the body is no JSON object");
+    return error.set("the body is not a JSON object");
   isChat = chat;
   options = model.defaults;
   RequestFields fields(body, error);

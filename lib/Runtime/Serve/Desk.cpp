@@ -106,7 +106,7 @@ void Desk::handle(const ExchangePtr &exchange) {
     return;
   }
   if (!parseJson(exchange->request.body, body, problem, limits)) {
-    error.set("the body is no JSON: " + problem);
+    error.set("the body is not JSON: " + problem);
     refuse(exchange, error);
     return;
   }
@@ -245,7 +245,7 @@ void Desk::embed(const ExchangePtr &exchange, const JsonValue &body) {
   if (!noEmbedding.empty())
     good = error.set(noEmbedding);
   else if (!body.isObject())
-    good = error.set("the body is no JSON object");
+    good = error.set("the body is not a JSON object");
   int64_t width = embedder.width(), asked = width;
   good = good && fields.take("encoding_format", format) &&
          fields.take("dimensions", 1, width, asked) &&
@@ -306,7 +306,7 @@ void Desk::rerank(const ExchangePtr &exchange, const JsonValue &body) {
   else if (!model.tokenizer)
     good = error.set("the model carries no tokenizer");
   else if (!body.isObject())
-    good = error.set("the body is no JSON object");
+    good = error.set("the body is not a JSON object");
   else if (!fields.has("query"))
     good = error.set("'query' is missing: the text that documents answer",
                      "query", "missing_required_parameter");

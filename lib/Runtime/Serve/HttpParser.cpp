@@ -223,14 +223,14 @@ void HttpParser::endHead() {
   }
   for (char c : *length) {
     if (c < '0' || c > '9')
-      return fail(400, "the header 'content-length' is no number");
+      return fail(400, "the header 'content-length' is not a number");
     left = left * 10 + static_cast<uint64_t>(c - '0');
     if (left > limits.body)
       return fail(413, "the body has more than " + std::to_string(limits.body) +
                            " bytes");
   }
   if (length->empty())
-    return fail(400, "the header 'content-length' is no number");
+    return fail(400, "the header 'content-length' is not a number");
   state = left == 0 ? State::Done : State::Body;
 }
 

@@ -384,7 +384,7 @@ static bool readInclude(RequestFields &fields, JsonValue &chat) {
 
 bool makeChatBody(const JsonValue &body, JsonValue &chat, RequestError &error) {
   if (!body.isObject())
-    return error.set("the body is no JSON object");
+    return error.set("the body is not a JSON object");
   chat = JsonValue();
   chat.kind = JsonValue::Kind::Object;
   RequestFields fields(body, error);

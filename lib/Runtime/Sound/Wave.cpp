@@ -148,7 +148,8 @@ static bool readSamples(const Format &format, const uint8_t *bytes,
     double mean = sum / double(mixed);
     // Floats may be beyond 1, but sounds are never so loud.
     if (!(std::fabs(mean) <= 1e6)) {
-      problem = "sample " + std::to_string(i) + " is no number or far above 1";
+      problem =
+          "sample " + std::to_string(i) + " is not a number, or far above 1";
       return false;
     }
     sound.samples[i] = float(mean);

@@ -163,7 +163,8 @@ bool PostProcessor::loadPadding(const JsonValue &json, Error &error) {
   if ((how && how->isObject() && !sizeOf(*how, "Fixed", padLength)) ||
       !sizeOf(json, "pad_to_multiple_of", padMultiple) ||
       !sizeOf(json, "pad_id", id) || !sizeOf(json, "pad_type_id", type))
-    return error.badInput("'padding' has a value that is no number of tokens");
+    return error.badInput(
+        "'padding' has a value that is not a number of tokens");
   padId = static_cast<int64_t>(id);
   padType = static_cast<int64_t>(type);
   return true;

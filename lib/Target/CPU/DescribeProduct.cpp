@@ -301,7 +301,7 @@ static LogicalResult addGiven(ModuleOp module, const ProductInfo &info,
     llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
     if (!value) {
       llvm::consumeError(value.takeError());
-      return module.emitError(what) << " is no JSON";
+      return module.emitError(what) << " is not JSON";
     }
     metadata[key] = std::move(*value);
     return success();

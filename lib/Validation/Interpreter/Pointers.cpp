@@ -175,7 +175,7 @@ static bool runAddressOf(Step &step) {
         global ? dyn_cast_or_null<DenseElementsAttr>(global.getValueOrNull())
                : DenseElementsAttr();
     if (!value)
-      return unsupported(step, "a global that is no array of numbers");
+      return unsupported(step, "a global that is not an array of numbers");
     Datum constant;
     if (!makeConstant(step, value, constant))
       return false;

@@ -120,7 +120,7 @@ static std::string readState(const CheckpointTensor &tensor, State &state) {
   constexpr uint64_t mostBytes = 1 << 16;
   if (tensor.dtype != DType::U8 || tensor.shape.size() != 1 ||
       tensor.bytes > mostBytes)
-    return "is no text of JSON of at most 65536 bytes";
+    return "is not JSON text of at most 65536 bytes";
   auto file = std::make_shared<SourceFile>();
   file->text.assign(reinterpret_cast<const char *>(tensor.data), tensor.bytes);
   struct Silent final : DiagnosticEngine {
@@ -130,7 +130,7 @@ static std::string readState(const CheckpointTensor &tensor, State &state) {
   spec::Reporter reporter(lines, silent);
   std::optional<spec::Value> root = spec::parseJson(*file, reporter);
   if (!root || reporter.getNumErrors() || !root->isObject())
-    return "is no object of JSON: " + spec::quote(file->text);
+    return "is not a JSON object: " + spec::quote(file->text);
   const spec::Value *shape = root->find("shape");
   if (!shape || shape->elements.size() != 2)
     return "has no \"shape\" of two sizes; matrices alone are read";

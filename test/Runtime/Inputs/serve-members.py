@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """serve-members.py PARROT BROKEN: members of requests, tools that templates do
 not know, and /v1/responses. The parrot repeats what stands before '?' in a
-prompt; BROKEN has a weight that is no number.
+prompt; BROKEN has a weight that is not a number.
 """
 import json
 import sys

@@ -155,7 +155,7 @@ TEST(Wave, WhatIsWrongIsSaid) {
             "file ends after 4");
   EXPECT_EQ(
       problem(format(3, 1, 16000, 32) + chunk("data", raw<float>({0, NAN}))),
-      "sample 1 is no number or far above 1");
+      "sample 1 is not a number, or far above 1");
   Error error;
   EXPECT_FALSE(readWave("/nowhere/a.wav", sound, error));
   EXPECT_EQ(error.message,

@@ -608,7 +608,7 @@ TEST_F(WeightFile, Nibbles) {
     }
 }
 
-// What rounding to bytes lost is told; values that are no numbers have a scale
+// What rounding to bytes lost is told; values that are not numbers have a scale
 // that is none.
 TEST_F(WeightFile, QuantizedReport) {
   openValues({{"w", {1, 4}, {127.0f, 0.5f, 3.0f, -4.0f}},

@@ -30,7 +30,7 @@ Value splatInteger(KernelBuilder &k, Type element, int64_t lanes,
 }
 
 /// `x` where the comparison with `bound` holds, else `bound`: a single
-/// instruction, which says what becomes of one that is no number.
+/// instruction, which says what becomes of one that is not a number.
 Value clamped(KernelBuilder &k, Value x, arith::CmpFPredicate holds,
               double bound) {
   Value other = k.splat(bound, lanesOf(x));

@@ -76,7 +76,7 @@ SAID = [say(byte) for byte in range(256)] if case["bytes"] else []
 
 
 def in_bytes(values, width):
-    """Rows as a cache has them, and what that is. Rows that are no numbers get
+    """Rows as a cache has them, and what that is. Rows that are not numbers get
     bytes and scales that are none."""
     integers = case["bytes"] == "i8"
     # Of floats in the order of their sizes the nearest is one of two neighbours.

@@ -123,7 +123,7 @@ for m, what in enumerate(ROWS):
         error = abs(y[m * WIDTH + n] - (math.fsum(terms) + bias[n]))
         # No number at all is an error without a bound.
         bound = 16 * STEP * size
-        if not error <= bound: # nor if it is no number
+        if not error <= bound: # nor if it is not a number
             print(f"FAIL {what}, channel {n}: {y[m * WIDTH + n]} instead of "
                   f"{math.fsum(terms) + bias[n]}")
             sys.exit(1)
