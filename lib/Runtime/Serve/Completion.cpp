@@ -64,15 +64,11 @@ void Choice::reuse(int64_t count) {
     completion->exchange->cachedTokens += count;
 }
 
-void Choice::score(size_t place, const NewToken &token) {
+bool Choice::score(size_t place, const NewToken &token) {
   Entry &entry = completion->scores[index / completion->request.choices][place];
   entry.own = computeLogprobs(token, completion->request.options.logprobs,
                               entry.likeliest);
-  if (std::isnan(entry.own.logprob))
-    completion->fail(500,
-                     "the logits hold NaN at token " + std::to_string(place) +
-                         " of the prompt: the weights may be damaged",
-                     "");
+  return !std::isnan(entry.own.logprob);
 }
 
 void Choice::noteLogprobs(const NewToken &token) {

@@ -38,7 +38,7 @@ public:
 
   const char *whyAbandoned() const override;
   void reuse(int64_t count) override;
-  void score(size_t place, const NewToken &token) override;
+  bool score(size_t place, const NewToken &token) override;
   bool push(const NewToken &token) override;
   void finish(const char *reason, const Error &error) override;
 
