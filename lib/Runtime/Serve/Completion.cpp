@@ -183,7 +183,7 @@ std::string makeCallId() {
   return out;
 }
 
-std::string Choice::formatCalls() {
+std::string Choice::formatCalls() const {
   std::string out;
   for (size_t i = 0; i < calls.size(); ++i) {
     out += i ? "," : "[";
@@ -457,7 +457,7 @@ void Completion::sendChoice(const Choice &choice, const std::string &fields,
   send(fields, finishReason);
 }
 
-std::string Completion::formatChoice(Choice &choice) const {
+std::string Completion::formatChoice(const Choice &choice) const {
   std::string out = "{\"index\":" + std::to_string(choice.index);
   if (request.isChat) {
     out += ",\"message\":{\"role\":\"assistant\",\"content\":";

@@ -59,7 +59,7 @@ private:
   /// Writes text, in a stream at once.
   void show(const AnswerText &piece);
   void sendText(const char *member, std::string &piece);
-  std::string formatCalls();
+  std::string formatCalls() const;
   /// Entries from `from` on, in the form of the request's interface, behind
   /// those of the prompt if it is `echoed`.
   std::string formatLogprobs(size_t from, bool echoed = false) const;
@@ -142,7 +142,7 @@ private:
   void sendChoice(const Choice &choice, const std::string &fields,
                   const char *finishReason);
   std::string beginObject(bool isChunk) const;
-  std::string formatChoice(Choice &choice) const;
+  std::string formatChoice(const Choice &choice) const;
   std::string formatUsage() const;
   void fail(int status, const std::string &message, const char *code);
   void finishChoice(Choice &choice);

@@ -7,6 +7,7 @@
 
 #include "CompletionRequest.h"
 
+#include "LongText.h"
 #include "RequestMembers.h"
 
 #include <algorithm>
@@ -270,28 +271,15 @@ bool CompletionRequest::cutText(const std::string &text, bool addSpecial,
                                 const char *parameter,
                                 RequestError &error) const {
   auto most = static_cast<size_t>(std::max<int64_t>(mostTokens(model), 0));
-  auto encode = [&](std::string_view part, bool special) {
-    model.cutBytes.fetch_add(static_cast<int64_t>(part.size()));
-    ids.clear();
-    Error problem;
-    return model.tokenizer->encode(part, ids, problem, special) ||
-           error.set("'" + std::string(parameter) + "': " + problem.message,
-                     parameter);
-  };
-  // A text far beyond the context takes long, while other requests wait: its
-  // beginning shows that it is too long. What a text is cut off at changes the
-  // tokens there, but not a sixteenth of all.
-  for (size_t length = most * 16 + 4096; length < text.size(); length *= 4) {
-    size_t end = length;
-    while (end > 0 && (text[end] & 0xC0) == 0x80)
-      --end; // within a character
-    if (!encode(std::string_view(text).substr(0, end), /*special=*/false))
-      return false;
-    if (ids.size() > most + most / 16 + 64)
-      return refuseLength("more than " + std::to_string(most), model, parameter,
-                          error);
-  }
-  return encode(text, addSpecial);
+  if (findBeginning(*model.tokenizer, text, most, model.cutBytes).size() <
+      text.size())
+    return refuseLength("more than " + std::to_string(most), model, parameter,
+                        error);
+  model.cutBytes.fetch_add(static_cast<int64_t>(text.size()));
+  Error problem;
+  return model.tokenizer->encode(text, ids, problem, addSpecial) ||
+         error.set("'" + std::string(parameter) + "': " + problem.message,
+                   parameter);
 }
 
 bool CompletionRequest::checkLengths(const ServedModel &model,
