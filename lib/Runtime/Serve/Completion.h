@@ -51,6 +51,7 @@ private:
     std::vector<TokenLogprob> likeliest;
     size_t offset = 0;         ///< bytes of text before it
     size_t firstCharacter = 0; ///< characters of text before it
+    int64_t rank = 0;          ///< of a prompt's: 1 is the likeliest
   };
 
   void noteLogprobs(const NewToken &token);
@@ -143,6 +144,7 @@ private:
                   const char *finishReason);
   std::string beginObject(bool isChunk) const;
   std::string formatChoice(const Choice &choice) const;
+  std::string formatPromptLogprobs(size_t prompt) const;
   std::string formatUsage() const;
   void fail(int status, const std::string &message, const char *code);
   void finishChoice(Choice &choice);

@@ -181,6 +181,8 @@ bool CompletionRequest::readOutput(RequestFields &fields,
     return false;
   }
   options.logprobs = likeliest;
+  if (!fields.take("prompt_logprobs", 0, 20, promptLogprobs))
+    return false;
   if (const JsonValue *ids = fields.find("stop_token_ids"))
     if (!fields.takeIds("stop_token_ids", *ids, model.vocabulary, stopIds))
       return false;
@@ -197,7 +199,11 @@ bool CompletionRequest::readOutput(RequestFields &fields,
                          ", since all texts are given",
                      "best_of");
   if (scoresPrompt() && !model.noScores.empty())
-    return error.set("'echo' with 'logprobs': " + model.noScores, "echo");
+    return refuseScores(model.noScores, error);
+  if (promptLogprobs >= 0 && streams)
+    return error.set("'prompt_logprobs' are part of a whole reply, not of a "
+                     "stream",
+                     "prompt_logprobs");
   for (const std::string &stop : options.stops)
     if (stop.empty())
       return error.set("'stop': a text is empty", "stop");
@@ -296,21 +302,23 @@ bool CompletionRequest::checkLengths(const ServedModel &model,
     if (length > mostTokens(model))
       return refuseLength(std::to_string(length), model, parameter, error);
     if (scoresPrompt() && model.mostScored >= 0 && length > model.mostScored)
-      return error.set("'echo' with 'logprobs': the prompt has " +
-                           std::to_string(length) +
-                           " tokens, but this model computes texts of more "
-                           "than " +
-                           std::to_string(model.mostScored) +
-                           " otherwise, which are not scored",
-                       "echo");
+      return refuseScores("the prompt has " + std::to_string(length) +
+                              " tokens, but this model computes texts of more "
+                              "than " +
+                              std::to_string(model.mostScored) +
+                              " otherwise, which are not scored",
+                          error);
+    if (scoresPrompt() && !prompt.pictures.empty())
+      return refuseScores("prompts with pictures are not scored", error);
   }
-  if (scoresPrompt() && sum > mostScores / (options.logprobs + 1))
-    return error.set("'echo' with 'logprobs': the prompts have " +
-                         std::to_string(sum) + " tokens, of which at most " +
-                         std::to_string(mostScores / (options.logprobs + 1)) +
-                         " are scored at once with 'logprobs': " +
-                         std::to_string(options.logprobs),
-                     "echo");
+  int64_t most = mostScores / (numScores() + 1);
+  if (scoresPrompt() && sum > most)
+    return refuseScores("the prompts have " + std::to_string(sum) +
+                            " tokens, of which at most " +
+                            std::to_string(most) + " are scored at once with " +
+                            std::to_string(numScores()) +
+                            " likeliest ones beside each",
+                        error);
   return true;
 }
 

@@ -82,6 +82,15 @@ def members_of_chats():
         assert choice["message"]["content"] == "ab", choice
         assert choice["finish_reason"] == "stop", choice
 
+        reply = server.post("/v1/chat/completions", {
+            "messages": [{"role": "user", "content": "ab"}],
+            "prompt_logprobs": 0})
+        first, *others = reply["prompt_logprobs"]
+        assert first is None and len(others) + 1 == reply["usage"][
+            "prompt_tokens"], reply
+        assert all(list(value.values())[0].keys() == {
+            "logprob", "rank", "decoded_token"} for value in others), others
+
     with open("turns.jinja", "w") as file:
         file.write("{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}"
                    "</>{% endfor %}{% if add_generation_prompt %}<assistant>"
