@@ -64,15 +64,15 @@ void Choice::reuse(int64_t count) {
     completion->exchange->cachedTokens += count;
 }
 
-void Choice::score(size_t place, const NewToken &token) {
+bool Choice::score(size_t place, const NewToken &token) {
   Entry &entry = completion->scores[index / completion->request.choices][place];
-  entry.own = computeLogprobs(token, completion->request.options.logprobs,
-                              entry.likeliest);
-  if (std::isnan(entry.own.logprob))
-    completion->fail(500,
-                     "the logits hold NaN at token " + std::to_string(place) +
-                         " of the prompt: the weights may be damaged",
-                     "");
+  entry.own =
+      computeLogprobs(token, completion->request.numScores(), entry.likeliest);
+  entry.rank = 1 + std::count_if(token.logits, token.logits + token.vocabulary,
+                                 [&](float other) {
+                                   return other > token.logits[token.id];
+                                 });
+  return !std::isnan(entry.own.logprob);
 }
 
 void Choice::noteLogprobs(const NewToken &token) {
@@ -93,7 +93,7 @@ bool Choice::push(const NewToken &token) {
   bool isEnd = std::find(request.ends.begin(), request.ends.end(), token.id) !=
                request.ends.end();
   // Who scores a text leaves the new token out, and counts on there being one.
-  if (request.options.logprobs >= 0 && (!isEnd || request.scoresPrompt()))
+  if (request.options.logprobs >= 0 && (!isEnd || request.echoesScores()))
     noteLogprobs(token);
   if (isEnd)
     return false;
@@ -187,7 +187,7 @@ std::string makeCallId() {
   return out;
 }
 
-std::string Choice::formatCalls() {
+std::string Choice::formatCalls() const {
   std::string out;
   for (size_t i = 0; i < calls.size(); ++i) {
     out += i ? "," : "[";
@@ -265,16 +265,17 @@ public:
     tops += "null";
   }
   void add(const TokenLogprob &token,
-           const std::vector<TokenLogprob> &likeliest, size_t offset) {
+           const std::vector<TokenLogprob> &likeliest, size_t most,
+           size_t offset) {
     add(token.id, offset);
     appendNumber(own, token.logprob);
     tops += '{';
     // The token itself is there, too. Tokens of equal text are told apart by
     // nothing: the likeliest of them counts.
     std::vector<std::string> names;
-    for (const TokenLogprob &each : likeliest)
-      addTop(each, names);
-    if (!likeliest.empty())
+    for (size_t i = 0; i < std::min(most, likeliest.size()); ++i)
+      addTop(likeliest[i], names);
+    if (most > 0)
       addTop(token, names);
     tops += '}';
   }
@@ -313,7 +314,8 @@ std::string Choice::formatLogprobs(size_t from, bool echoed) const {
   const Tokenizer *tokenizer = completion->model.tokenizer;
   const CompletionPrompt &prompt = completion->promptOf(*this);
   TokenColumns columns(completion->request.namesIds ? nullptr : tokenizer);
-  if (echoed && !completion->scores.empty()) {
+  auto most = static_cast<size_t>(completion->request.options.logprobs);
+  if (echoed && completion->request.echoesScores()) {
     const std::vector<Entry> &scores =
         completion->scores[index / completion->request.choices];
     std::unique_ptr<StreamDecoder> decoder;
@@ -324,14 +326,14 @@ std::string Choice::formatLogprobs(size_t from, bool echoed) const {
       if (place == 0)
         columns.addFirst(prompt.ids[0]);
       else
-        columns.add(scores[place].own, scores[place].likeliest, offset);
+        columns.add(scores[place].own, scores[place].likeliest, most, offset);
       if (decoder)
         offset += countCharacters(decoder->push(prompt.ids[place]));
     }
   }
   size_t before = completion->request.echo ? countCharacters(prompt.text) : 0;
   for (size_t i = from; i < logprobs.size(); ++i)
-    columns.add(logprobs[i].own, logprobs[i].likeliest,
+    columns.add(logprobs[i].own, logprobs[i].likeliest, most,
                 before + logprobs[i].firstCharacter);
   return columns.format();
 }
@@ -374,7 +376,8 @@ void Completion::start(Scheduler &scheduler) {
     sequence.sampling = request.options.sampling;
     sequence.sampling.seed += i;
     sequence.ends = request.ends;
-    sequence.wantsLogits = request.options.logprobs >= 0;
+    sequence.wantsLogits =
+        request.options.logprobs >= 0 || request.scoresPrompt();
     sequence.scoresPrompt = request.scoresPrompt();
     sequence.automaton = request.options.automaton;
     sequence.formBehind = request.options.formBehind;
@@ -461,7 +464,37 @@ void Completion::sendChoice(const Choice &choice, const std::string &fields,
   send(fields, finishReason);
 }
 
-std::string Completion::formatChoice(Choice &choice) const {
+/// The tokens of a prompt in vLLM's form, by their ids.
+std::string Completion::formatPromptLogprobs(size_t prompt) const {
+  const std::vector<int64_t> &ids = request.prompts[prompt].ids;
+  std::string out = ",\"prompt_logprobs\":[null";
+  for (size_t place = 1; place < ids.size(); ++place) {
+    const Choice::Entry &entry = scores[prompt][place];
+    out += ",{";
+    bool isFirst = true;
+    auto add = [&](const TokenLogprob &token, int64_t rank) {
+      out += std::string(isFirst ? "\"" : ",\"") + std::to_string(token.id) +
+             "\":{\"logprob\":";
+      appendNumber(out, token.logprob);
+      out += ",\"rank\":" + std::to_string(rank) + ",\"decoded_token\":";
+      appendJsonString(out, nameToken(model.tokenizer, token.id));
+      out += "}";
+      isFirst = false;
+    };
+    bool isThere = false;
+    auto most = static_cast<size_t>(request.promptLogprobs);
+    for (size_t i = 0; i < std::min(most, entry.likeliest.size()); ++i) {
+      add(entry.likeliest[i], static_cast<int64_t>(i) + 1);
+      isThere |= entry.likeliest[i].id == entry.own.id;
+    }
+    if (!isThere)
+      add(entry.own, entry.rank);
+    out += "}";
+  }
+  return out + "]";
+}
+
+std::string Completion::formatChoice(const Choice &choice) const {
   std::string out = "{\"index\":" + std::to_string(choice.index);
   if (request.isChat) {
     out += ",\"message\":{\"role\":\"assistant\",\"content\":";
@@ -487,6 +520,8 @@ std::string Completion::formatChoice(Choice &choice) const {
       out += ']';
     }
   }
+  if (!request.isChat && request.promptLogprobs >= 0)
+    out += formatPromptLogprobs(choice.index / request.choices);
   return out + ",\"logprobs\":" + choice.formatLogprobs(0, request.echo) +
          ",\"finish_reason\":\"" +
          nameReason(choice.reason, !choice.calls.empty()) + "\"}";
@@ -534,7 +569,10 @@ std::string Completion::formatReply() {
   std::string out = beginObject(/*isChunk=*/false);
   for (size_t i = 0; i < choices.size(); ++i)
     out += (i ? "," : "") + formatChoice(*choices[i]);
-  return out + "],\"usage\":" + formatUsage() + "}";
+  out += "]";
+  if (request.isChat && request.promptLogprobs >= 0)
+    out += formatPromptLogprobs(0);
+  return out + ",\"usage\":" + formatUsage() + "}";
 }
 
 /// Answers with an error, which ends all choices.

@@ -38,7 +38,7 @@ public:
 
   const char *whyAbandoned() const override;
   void reuse(int64_t count) override;
-  void score(size_t place, const NewToken &token) override;
+  bool score(size_t place, const NewToken &token) override;
   bool push(const NewToken &token) override;
   void finish(const char *reason, const Error &error) override;
 
@@ -51,6 +51,7 @@ private:
     std::vector<TokenLogprob> likeliest;
     size_t offset = 0;         ///< bytes of text before it
     size_t firstCharacter = 0; ///< characters of text before it
+    int64_t rank = 0;          ///< of a prompt's: 1 is the likeliest
   };
 
   void noteLogprobs(const NewToken &token);
@@ -59,7 +60,7 @@ private:
   /// Writes text, in a stream at once.
   void show(const AnswerText &piece);
   void sendText(const char *member, std::string &piece);
-  std::string formatCalls();
+  std::string formatCalls() const;
   /// Entries from `from` on, in the form of the request's interface, behind
   /// those of the prompt if it is `echoed`.
   std::string formatLogprobs(size_t from, bool echoed = false) const;
@@ -142,7 +143,8 @@ private:
   void sendChoice(const Choice &choice, const std::string &fields,
                   const char *finishReason);
   std::string beginObject(bool isChunk) const;
-  std::string formatChoice(Choice &choice) const;
+  std::string formatChoice(const Choice &choice) const;
+  std::string formatPromptLogprobs(size_t prompt) const;
   std::string formatUsage() const;
   void fail(int status, const std::string &message, const char *code);
   void finishChoice(Choice &choice);

@@ -7,6 +7,7 @@
 
 #include "CompletionRequest.h"
 
+#include "LongText.h"
 #include "RequestMembers.h"
 
 #include <algorithm>
@@ -180,6 +181,8 @@ bool CompletionRequest::readOutput(RequestFields &fields,
     return false;
   }
   options.logprobs = likeliest;
+  if (!fields.take("prompt_logprobs", 0, 20, promptLogprobs))
+    return false;
   if (const JsonValue *ids = fields.find("stop_token_ids"))
     if (!fields.takeIds("stop_token_ids", *ids, model.vocabulary, stopIds))
       return false;
@@ -196,7 +199,11 @@ bool CompletionRequest::readOutput(RequestFields &fields,
                          ", since all texts are given",
                      "best_of");
   if (scoresPrompt() && !model.noScores.empty())
-    return error.set("'echo' with 'logprobs': " + model.noScores, "echo");
+    return refuseScores(model.noScores, error);
+  if (promptLogprobs >= 0 && streams)
+    return error.set("'prompt_logprobs' are part of a whole reply, not of a "
+                     "stream",
+                     "prompt_logprobs");
   for (const std::string &stop : options.stops)
     if (stop.empty())
       return error.set("'stop': a text is empty", "stop");
@@ -270,28 +277,15 @@ bool CompletionRequest::cutText(const std::string &text, bool addSpecial,
                                 const char *parameter,
                                 RequestError &error) const {
   auto most = static_cast<size_t>(std::max<int64_t>(mostTokens(model), 0));
-  auto encode = [&](std::string_view part, bool special) {
-    model.cutBytes.fetch_add(static_cast<int64_t>(part.size()));
-    ids.clear();
-    Error problem;
-    return model.tokenizer->encode(part, ids, problem, special) ||
-           error.set("'" + std::string(parameter) + "': " + problem.message,
-                     parameter);
-  };
-  // A text far beyond the context takes long, while other requests wait: its
-  // beginning shows that it is too long. What a text is cut off at changes the
-  // tokens there, but not a sixteenth of all.
-  for (size_t length = most * 16 + 4096; length < text.size(); length *= 4) {
-    size_t end = length;
-    while (end > 0 && (text[end] & 0xC0) == 0x80)
-      --end; // within a character
-    if (!encode(std::string_view(text).substr(0, end), /*special=*/false))
-      return false;
-    if (ids.size() > most + most / 16 + 64)
-      return refuseLength("more than " + std::to_string(most), model, parameter,
-                          error);
-  }
-  return encode(text, addSpecial);
+  if (findBeginning(*model.tokenizer, text, most, model.cutBytes).size() <
+      text.size())
+    return refuseLength("more than " + std::to_string(most), model, parameter,
+                        error);
+  model.cutBytes.fetch_add(static_cast<int64_t>(text.size()));
+  Error problem;
+  return model.tokenizer->encode(text, ids, problem, addSpecial) ||
+         error.set("'" + std::string(parameter) + "': " + problem.message,
+                   parameter);
 }
 
 bool CompletionRequest::checkLengths(const ServedModel &model,
@@ -308,21 +302,23 @@ bool CompletionRequest::checkLengths(const ServedModel &model,
     if (length > mostTokens(model))
       return refuseLength(std::to_string(length), model, parameter, error);
     if (scoresPrompt() && model.mostScored >= 0 && length > model.mostScored)
-      return error.set("'echo' with 'logprobs': the prompt has " +
-                           std::to_string(length) +
-                           " tokens, but this model computes texts of more "
-                           "than " +
-                           std::to_string(model.mostScored) +
-                           " otherwise, which are not scored",
-                       "echo");
+      return refuseScores("the prompt has " + std::to_string(length) +
+                              " tokens, but this model computes texts of more "
+                              "than " +
+                              std::to_string(model.mostScored) +
+                              " otherwise, which are not scored",
+                          error);
+    if (scoresPrompt() && !prompt.pictures.empty())
+      return refuseScores("prompts with pictures are not scored", error);
   }
-  if (scoresPrompt() && sum > mostScores / (options.logprobs + 1))
-    return error.set("'echo' with 'logprobs': the prompts have " +
-                         std::to_string(sum) + " tokens, of which at most " +
-                         std::to_string(mostScores / (options.logprobs + 1)) +
-                         " are scored at once with 'logprobs': " +
-                         std::to_string(options.logprobs),
-                     "echo");
+  int64_t most = mostScores / (numScores() + 1);
+  if (scoresPrompt() && sum > most)
+    return refuseScores("the prompts have " + std::to_string(sum) +
+                            " tokens, of which at most " +
+                            std::to_string(most) + " are scored at once with " +
+                            std::to_string(numScores()) +
+                            " likeliest ones beside each",
+                        error);
   return true;
 }
 

@@ -15,6 +15,7 @@
 #include "attune/Runtime/Cli.h"
 #include "attune/Runtime/Constraint.h"
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <vector>
@@ -70,8 +71,17 @@ struct CompletionRequest {
   bool namesIds = false;
   std::vector<std::string> unknown; ///< members that nobody reads
 
-  /// Whether the log-probabilities of a prompt's tokens are wanted.
-  bool scoresPrompt() const { return echo && options.logprobs >= 0; }
+  /// vLLM's: of each token of a prompt, and so many likeliest ones; -1: none.
+  int64_t promptLogprobs = -1;
+
+  /// Whether the log-probabilities of a prompt's tokens are wanted, in front of
+  /// those of new ones or at all.
+  bool echoesScores() const { return echo && options.logprobs >= 0; }
+  bool scoresPrompt() const { return echoesScores() || promptLogprobs >= 0; }
+  /// So many likeliest ones of each.
+  int64_t numScores() const {
+    return std::max(echoesScores() ? options.logprobs : 0, promptLogprobs);
+  }
 
   /// Reads the body of a request to /v1/completions or /v1/chat/completions.
   bool read(const JsonValue &body, bool chat, const ServedModel &model,
@@ -103,6 +113,13 @@ private:
   bool cutText(const std::string &text, bool addSpecial,
                const ServedModel &model, std::vector<int64_t> &ids,
                const char *parameter, RequestError &error) const;
+  /// Refuses to score prompts.
+  bool refuseScores(const std::string &why, RequestError &error) const {
+    return error.set(
+        (echoesScores() ? "'echo' with 'logprobs': " : "'prompt_logprobs': ") +
+            why,
+        echoesScores() ? "echo" : "prompt_logprobs");
+  }
   bool checkLengths(const ServedModel &model, RequestError &error) const;
   bool readForm(RequestFields &fields, const ServedModel &model,
                 RequestError &error);

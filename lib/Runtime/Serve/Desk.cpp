@@ -9,6 +9,7 @@
 
 #include "../Clock.h"
 #include "Completion.h"
+#include "LongText.h"
 #include "ResponseReply.h"
 #include "ResponseRequest.h"
 #include "TextsTask.h"
@@ -203,9 +204,25 @@ static bool readInputs(RequestFields &fields, const ServedModel &model,
       return error.set("the model carries no tokenizer: 'input' must be token "
                        "ids",
                        "input");
-    } else if (!embedder.encode(*model.tokenizer, prompt + item->string,
-                                encoding, whole, problem)) {
-      return error.set("'input': " + problem.message, "input");
+    } else {
+      // Where texts are cut, what is behind the last token does not count.
+      std::string full = prompt + item->string;
+      std::string_view text = full;
+      bool cuts = model.info->mostTokens.value_or(-1) >= 0;
+      int64_t most = model.info->mostTokens.value_or(0);
+      if (most <= 0 || (model.info->context > 0 && most > model.info->context))
+        most = model.info->context;
+      if (most > 0)
+        text =
+            findBeginning(*model.tokenizer, text, size_t(most), model.cutBytes);
+      if (!cuts && text.size() < full.size())
+        return error.set("'input': a text has more than " +
+                             std::to_string(most) +
+                             " tokens, which are the model's context",
+                         "input", "context_length_exceeded");
+      model.cutBytes.fetch_add(static_cast<int64_t>(text.size()));
+      if (!embedder.encode(*model.tokenizer, text, encoding, whole, problem))
+        return error.set("'input': " + problem.message, "input");
     }
     if (encoding.ids.empty())
       return error.set("'input': a text has no tokens", "input");
@@ -318,6 +335,17 @@ void Desk::rerank(const ExchangePtr &exchange, const JsonValue &body) {
   for (size_t i = 0; good && i < documents.size(); ++i) {
     Error problem;
     std::string_view second = documents[i];
+    int64_t most = model.info->context;
+    for (std::string_view text : {std::string_view(query), second})
+      if (most > 0 &&
+          findBeginning(*model.tokenizer, text, size_t(most), model.cutBytes)
+                  .size() < text.size())
+        good = error.set("'documents': a text has more than " +
+                             std::to_string(most) +
+                             " tokens, which are the model's context",
+                         "documents", "context_length_exceeded");
+    if (!good)
+      break;
     inputs.emplace_back();
     good = model.tokenizer->encode(query, &second, EncodeOptions(),
                                    inputs.back(), problem) ||

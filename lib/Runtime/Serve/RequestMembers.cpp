@@ -20,7 +20,7 @@ static constexpr std::string_view known[] = {
     "seed", "logit_bias", "max_tokens", "max_completion_tokens",
     "response_format", "stop_token_ids", "guided_json", "guided_regex",
     "guided_grammar", "guided_choice", "structured_outputs", "json_schema",
-    "grammar", "return_tokens_as_token_ids",
+    "grammar", "return_tokens_as_token_ids", "prompt_logprobs",
     // Whose request it is, what becomes of it, and how fast it is.
     "user", "metadata", "store", "service_tier", "safety_identifier",
     "prompt_cache_key", "prompt_cache_retention", "prediction", "verbosity",
@@ -55,7 +55,6 @@ static constexpr Missing missing[] = {
     {"modalities", "[\"text\"]"},
     {"web_search_options", ""},
     // vLLM's
-    {"prompt_logprobs", ""},
     {"prompt_embeds", ""},
     {"use_beam_search", "false"},
     {"length_penalty", "1"},

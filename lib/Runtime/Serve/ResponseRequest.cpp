@@ -418,7 +418,7 @@ bool makeChatBody(const JsonValue &body, JsonValue &chat, RequestError &error) {
       "max_tokens", "response_format",
       "n",          "best_of",
       "logprobs",   "reasoning_effort",
-      "stop"};
+      "stop",       "prompt_logprobs"};
   for (size_t i = 0; i < body.keys.size(); ++i) {
     const std::string &name = body.keys[i];
     if (std::find(std::begin(done), std::end(done), name) != std::end(done) ||

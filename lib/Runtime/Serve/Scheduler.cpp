@@ -10,6 +10,7 @@
 #include "../Clock.h"
 #include "Exchange.h"
 
+#include "attune/Runtime/Model.h"
 #include "attune/Runtime/Picture.h"
 
 #include <algorithm>
@@ -643,18 +644,57 @@ bool Scheduler::seeNext(Active &each, bool isAlone) {
   return each.sees;
 }
 
-/// Tells of the logits of the prompt's next `count` tokens, with pauses for
-/// tokens of others: with a large vocabulary that takes its time, too.
-void Scheduler::score(Active &each, const float *rows, size_t count,
+namespace {
+/// Tokens of a prompt and the logits that they were predicted with.
+struct ScoredRows {
+  TokenSink &sink;
+  const int64_t *ids;
+  const float *rows;
+  int64_t width;
+  size_t place, count;
+  std::atomic<bool> works{true};
+
+  void score() {
+    auto threads = static_cast<size_t>(attune_rt_num_threads());
+    auto first = static_cast<size_t>(attune_rt_thread());
+    for (size_t i = first; i < count; i += threads) {
+      const float *row = rows + static_cast<int64_t>(i) * width;
+      if (!sink.score(place + i, {ids[i], row, width}))
+        works.store(false);
+    }
+  }
+};
+} // namespace
+
+/// Tells of the logits of the prompt's next `count` tokens, on all threads and
+/// with pauses for tokens of others: with a large vocabulary that takes its
+/// time, too. False: they are none, and the sequence is at its end.
+bool Scheduler::score(Active &each, const float *rows, size_t count,
                       bool isAlone) {
   const std::vector<int64_t> &prompt = each.request.prompt;
   int64_t width = slots->session(each.slot).vocabulary();
-  for (size_t i = 0; i < count; ++i) {
-    size_t place = each.computed + i + 1;
-    if (place < prompt.size())
-      each.request.sink->score(
-          place,
-          {prompt[place], rows + static_cast<int64_t>(i) * width, width});
+  size_t end = std::min(each.computed + count + 1, prompt.size());
+  size_t most = size_t(4) * model.team().size();
+  for (size_t place = each.computed + 1; place < end; place += most) {
+    auto row = static_cast<int64_t>(place - each.computed - 1);
+    ScoredRows part{*each.request.sink,
+                    prompt.data() + place,
+                    rows + row * width,
+                    width,
+                    place,
+                    std::min(most, end - place)};
+    Error error;
+    bool ran = model.team().run(
+        [](void *self) { static_cast<ScoredRows *>(self)->score(); }, &part,
+        error);
+    if (ran && !part.works.load())
+      ran = error.set(ExitInternalError,
+                      "the logits of the prompt hold NaN: the weights may be "
+                      "damaged");
+    if (!ran) {
+      finish(each, "error", error);
+      return false;
+    }
     if (isAlone || !mayPause() ||
         monotonicTime() - lastRound < roundTime * sliceOfRound)
       continue;
@@ -663,6 +703,7 @@ void Scheduler::score(Active &each, const float *rows, size_t count,
     numbers.pauses.fetch_add(1);
     lastRound = monotonicTime();
   }
+  return true;
 }
 
 bool Scheduler::computePiece(Active &each, bool isAlone) {
@@ -696,8 +737,8 @@ bool Scheduler::computePiece(Active &each, bool isAlone) {
         return rows != nullptr;
       }))
     return false;
-  if (rows)
-    score(each, rows, count, isAlone);
+  if (rows && !score(each, rows, count, isAlone))
+    return false;
   each.computed += count;
   numbers.promptTokens.fetch_add(static_cast<int64_t>(count));
   if (count == 1)

@@ -53,8 +53,9 @@ public:
   /// So many more tokens of the prompt need no computing, as a cache has them.
   virtual void reuse(int64_t count) {}
   /// The prompt's token at `place`, which is not the first one, and the logits
-  /// that it was predicted with, if the request `scoresPrompt`.
-  virtual void score(size_t place, const NewToken &token) {}
+  /// that it was predicted with, if the request `scoresPrompt`. Called on all
+  /// threads of the team at once. False: the logits are no numbers.
+  virtual bool score(size_t place, const NewToken &token) { return true; }
   /// False: no more tokens are wanted.
   virtual bool push(const NewToken &token) { return false; }
   /// The last call. `reason` is "eos", "length", "context", "caller", what
@@ -195,7 +196,7 @@ private:
   bool mayPause() const;
   size_t choosePiece(const Active &active, bool isAlone);
   bool computePiece(Active &active, bool isAlone);
-  void score(Active &active, const float *rows, size_t count, bool isAlone);
+  bool score(Active &active, const float *rows, size_t count, bool isAlone);
   bool seeNext(Active &active, bool isAlone);
   template <typename F>
   bool timePiece(Active &active, bool isAlone, double &time, F compute);

@@ -444,6 +444,12 @@ def embeddings():
                                  "encoding_format")]:
             error = server.post("/v1/embeddings", body, 400)["error"]
             assert error["param"] == parameter, (body, error)
+        # Of a text far beyond the context of 40, a beginning is cut.
+        before = server.metric("attune_tokenized_bytes_total")
+        error = server.post("/v1/embeddings", {"input": "$" * 1000000},
+                            400)["error"]
+        assert "more than 40 tokens" in error["message"], error
+        assert server.metric("attune_tokenized_bytes_total") - before < 5000
 
 
 def tools():

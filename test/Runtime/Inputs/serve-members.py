@@ -40,7 +40,7 @@ def long_texts():
     with serving.Server(broken) as server:
         error = server.post("/v1/completions", {
             "prompt": [1, 2, 3], "echo": True, "logprobs": 1}, 500)["error"]
-        assert "hold NaN at token 1 of the prompt" in error["message"], error
+        assert "logits of the prompt hold NaN" in error["message"], error
 
 
 def members_of_chats():
@@ -81,6 +81,15 @@ def members_of_chats():
         choice = reply["choices"][0]
         assert choice["message"]["content"] == "ab", choice
         assert choice["finish_reason"] == "stop", choice
+
+        reply = server.post("/v1/chat/completions", {
+            "messages": [{"role": "user", "content": "ab"}],
+            "prompt_logprobs": 0})
+        first, *others = reply["prompt_logprobs"]
+        assert first is None and len(others) + 1 == reply["usage"][
+            "prompt_tokens"], reply
+        assert all(list(value.values())[0].keys() == {
+            "logprob", "rank", "decoded_token"} for value in others), others
 
     with open("turns.jinja", "w") as file:
         file.write("{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}"

@@ -145,6 +145,25 @@ def ways_to_ask():
                    zip(found["token_logprobs"][1:5],
                        wanted["token_logprobs"][1:5])), (number, found)
         assert len(found["tokens"]) == count + 1, (number, found)
+    # vLLM's form of the same.
+    choice = server.post("/v1/completions", {
+        "prompt": ids, "max_tokens": 1, "prompt_logprobs": 2, "logprobs": 1,
+        "echo": True})["choices"][0]
+    assert choice["logprobs"]["top_logprobs"] == wanted["top_logprobs"], choice
+    assert choice["prompt_logprobs"][0] is None, choice
+    for place, row in enumerate(logprobs(ids), 1):
+        found = choice["prompt_logprobs"][place]
+        own = found[str(ids[place])]
+        assert own["logprob"] == wanted["token_logprobs"][place], found
+        assert own["decoded_token"] == wanted["tokens"][place], found
+        # Two of nearly equal numbers may have changed places.
+        assert abs(own["rank"] - 1 - sum(value > row[ids[place]]
+                                         for value in row)) <= 1, found
+        assert {1, 2} <= {value["rank"] for value in found.values()}, found
+        assert len(found) in (2, 3), found
+    error = server.post("/v1/completions", {
+        "prompt": ids, "prompt_logprobs": 1, "stream": True}, 400)["error"]
+    assert error["param"] == "prompt_logprobs", error
     # The new token is there even if it is the end of the text.
     found = columns(score(TEXT, logit_bias={"1023": 100}))
     assert len(found["tokens"]) == len(ids) + 1, found
