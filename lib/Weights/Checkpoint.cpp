@@ -229,7 +229,7 @@ bool Checkpoint::openGguf(const std::string &path, DiagnosticEngine &diags) {
   std::optional<gguf::File> file = gguf::openFile(path, diags);
   if (!file)
     return false;
-  for (CheckpointTensor &tensor : gguf::renameTensors(*file))
+  for (CheckpointTensor &tensor : gguf::renameTensors(*file, encodings))
     add(std::move(tensor));
   gguf = std::make_shared<const gguf::File>(std::move(*file));
   return true;

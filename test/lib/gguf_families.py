@@ -237,7 +237,8 @@ class Converter:
         self.out = {}
         self.heads = self.get("num_attention_heads n_head n_heads")
         self.kv = (self.get("num_key_value_heads num_kv_heads "
-                            "multi_query_group_num") or self.heads)
+                            "multi_query_group_num")
+                   or {"ernie4_5": 2, "glm4": 2}.get(self.kind, self.heads))
         self.width = self.get("hidden_size n_embd d_model")
         self.size = (self.get("head_dim kv_channels")
                      or self.width // (self.heads or 1))
@@ -392,6 +393,12 @@ def put_config(writer, converter):
         put("feed_forward_length",
             converter.out["blk.0.ffn_up.weight"].shape[0])
         done.add("feed_forward_length")
+    if kind == "glm4_moe":
+        put("leading_dense_block_count", 1)
+        put("expert_shared_count", 1)
+    if kind in ("ernie4_5", "glm4"):
+        put("attention.head_count_kv", converter.kv)
+        done.add("attention.head_count_kv")
     if kind == "falcon":
         put("attention.head_count_kv", config.get("num_kv_heads") or (
             1 if config.get("multi_query", True) else HEADS))
@@ -439,11 +446,15 @@ def put_config(writer, converter):
     if family == "llama4":
         put("feed_forward_length", config["intermediate_size_mlp"])
         put("expert_feed_forward_length", config["intermediate_size"])
+        put("expert_used_count", 1)
         done |= {"feed_forward_length", "expert_feed_forward_length"}
     for name, theirs in SIZES:
         value = converter.get(theirs)
         if value is not None and name not in done:
             put(name, value)
+    if not converter.get("max_position_embeddings n_positions max_seq_len "
+                         "seq_length") and "context_length" not in done:
+        put("context_length", 2048)
     for name, theirs in NUMBERS:
         value = converter.get(theirs)
         if kind == "minicpm":
@@ -461,7 +472,7 @@ def put_config(writer, converter):
     if eps is None:
         eps = {"glm4": 1.5625e-7}.get(kind, 1e-6 if kind in (
             "smollm3", "granite", "granitemoe", "granitemoeshared", "seed_oss",
-            "qwen2_moe", "deepseek_v2", "olmo", "minimax_m2") else 1e-5)
+            "internlm2", "qwen2_moe", "deepseek_v2", "olmo", "minimax_m2") else 1e-5)
     put("attention.layer_norm_epsilon" if kind in LAYER_NORMS
         else "attention.layer_norm_rms_epsilon", eps, "f32")
     if "rope_theta" not in config:

@@ -21,6 +21,7 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -140,8 +141,11 @@ template <typename Use> void eachString(const Value &array, const Use &use) {
 
 /// The file's tensors under Hugging Face's names, in which {e} stands for the
 /// expert of a stack. Tables of rotary factors, which the configuration has,
-/// are left out; others that nobody knows keep their names.
-std::deque<CheckpointTensor> renameTensors(const File &file);
+/// are left out; others that nobody knows keep their names. `encodings` gets
+/// those of tensors that are made of several.
+std::deque<CheckpointTensor>
+renameTensors(const File &file,
+              std::vector<std::unique_ptr<TensorEncoding>> &encodings);
 
 /// Opens a file; reports what is wrong with it.
 std::optional<File> openFile(const std::string &path, DiagnosticEngine &diags);

@@ -350,8 +350,10 @@ std::string Writer::dtype() const {
 
 std::optional<std::string> Writer::write() {
   chooseType();
-  for (std::string &name : hf::keysOfClass(type))
-    known.insert(std::move(name));
+  for (const hf::ClassKeys &keys : hf::classKeys())
+    if (type == keys.modelType)
+      for (std::string &name : hf::namesIn(keys.read))
+        known.insert(std::move(name));
   // Keys without a default of the class's own.
   if (type == "deepseek_v2" && count("expert_count"))
     for (const char *name :

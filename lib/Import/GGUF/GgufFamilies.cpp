@@ -117,6 +117,11 @@ void Writer::putExperts() {
   if (!nameOf({"num_experts", "num_local_experts", "n_routed_experts",
                "moe_num_experts"}))
     return;
+  // Classes of dense models may name such keys, too.
+  std::string last = "blk." + std::to_string(layers - 1) + ".";
+  if (!file.find(full("expert_count")) &&
+      !file.findTensor(last + "ffn_down_exps.weight"))
+    return;
   int64_t experts = size("expert_count");
   putAs({"num_experts", "num_local_experts", "n_routed_experts",
          "moe_num_experts"},
@@ -125,8 +130,7 @@ void Writer::putExperts() {
         std::to_string(size("expert_used_count")));
   // A file may say it by its tensors alone.
   auto widthOf = [&](const char *key, const char *tensor) {
-    const CheckpointTensor *up =
-        file.findTensor("blk." + std::to_string(layers - 1) + "." + tensor);
+    const CheckpointTensor *up = file.findTensor(last + tensor);
     std::optional<int64_t> stated;
     if (up && up->shape.size() >= 2)
       stated = up->shape[up->shape.size() - 2];
@@ -135,11 +139,10 @@ void Writer::putExperts() {
   if (known.count("moe_intermediate_size"))
     put("moe_intermediate_size",
         widthOf("expert_feed_forward_length", "ffn_up_exps.weight"));
-  putAs({"shared_expert_intermediate_size", "shared_intermediate_size"},
-        nameOf({"shared_expert_intermediate_size", "shared_intermediate_size"})
-            ? std::to_string(widthOf("expert_shared_feed_forward_length",
-                                     "ffn_up_shexp.weight"))
-            : "");
+  if (nameOf({"shared_expert_intermediate_size", "shared_intermediate_size"}))
+    putAs({"shared_expert_intermediate_size", "shared_intermediate_size"},
+          std::to_string(widthOf("expert_shared_feed_forward_length",
+                                 "ffn_up_shexp.weight")));
   std::string_view name = family.name;
   bool sums = name == "qwen3moe" || name == "lfm2moe" ||
               file.flag(full("expert_weights_norm")).value_or(false);
@@ -159,8 +162,7 @@ void Writer::putExperts() {
   putAs({"moe_layer_interval", "interleave_moe_layer_step"},
         std::to_string(size("interleave_moe_layer_step", 1)));
   for (const char *key : {"use_expert_bias", "use_routing_bias"})
-    putFlag(key, file.findTensor("blk." + std::to_string(layers - 1) +
-                                 ".exp_probs_b.bias"));
+    putFlag(key, file.findTensor(last + "exp_probs_b.bias"));
   // The first files of DeepSeek V3 leave its groups out.
   bool third = type == "deepseek_v3" && experts == 256;
   put("n_group", size("expert_group_count", third ? 8 : 1));
@@ -289,9 +291,9 @@ void Writer::putFamily() {
       putFlag(key, name == "llama4" ? count("expert_count") != 128
                                     : has("attn_q_norm.weight"));
   }
-  if (name == "stablelm" || name == "gptneox")
-    putFlag("use_parallel_residual", file.flag(full("use_parallel_residual"))
-                                         .value_or(!has("ffn_norm.weight")));
+  if (name == "gptneox")
+    putFlag("use_parallel_residual",
+            file.flag(full("use_parallel_residual")).value_or(true));
   if (name == "stablelm")
     putFlag("use_parallel_residual", !has("ffn_norm.weight"));
   if (name == "falcon") {
@@ -302,6 +304,7 @@ void Writer::putFamily() {
       put("num_ln_in_parallel_attn",
           int64_t(has("attn_norm_2.weight") ? 2 : 1));
   }
+  putFlag("multi_query_attention", kvHeads < heads); // of ChatGLM
   if (name == "internlm2")
     putFlag("bias", has("attn_q.bias"));
   if (name == "olmo" && file.find(full("attention.clamp_kqv")))

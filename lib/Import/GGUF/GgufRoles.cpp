@@ -33,7 +33,7 @@ struct Role {
 class Namer {
 public:
   Namer(const File &file, Layer &layer) : file(file), layer(layer) {}
-  void nameBlock(const Block &block);
+  void nameBlock();
   void name(const std::string &role, std::vector<WeightSource> sources) {
     layer.weights[role] = std::move(sources);
   }
@@ -49,7 +49,6 @@ private:
   }
   std::vector<WeightSource> find(const std::string &role) const;
   std::vector<WeightSource> findState(const std::string &role) const;
-  std::vector<WeightSource> joinLatents(const Attention &attention) const;
 
   const File &file;
   Layer &layer;
@@ -129,17 +128,6 @@ std::vector<WeightSource> Namer::findState(const std::string &role) const {
   return sources;
 }
 
-/// Keys and values of each head, which newer files keep apart: keys [in, out].
-std::vector<WeightSource> Namer::joinLatents(const Attention &attention) const {
-  std::vector<WeightSource> sources;
-  for (int64_t head = 0; head < attention.heads; ++head) {
-    std::string number = "." + std::to_string(head) + ".weight";
-    sources.push_back({full("attn_k_b" + number), /*transposed=*/true});
-    sources.push_back({full("attn_v_b" + number)});
-  }
-  return sources;
-}
-
 std::vector<WeightSource> Namer::find(const std::string &role) const {
   for (const Role &row : kOthers)
     if (role == row.role)
@@ -191,7 +179,7 @@ std::vector<WeightSource> Namer::find(const std::string &role) const {
   return resolveWeight(layer, role);
 }
 
-void Namer::nameBlock(const Block &block) {
+void Namer::nameBlock() {
   // The importer's place of the layer's number.
   size_t begin = layer.name.find("{i"), close = layer.name.find('}', begin);
   place = begin == std::string::npos || close == std::string::npos
@@ -201,10 +189,7 @@ void Namer::nameBlock(const Block &block) {
   for (const WeightRole &role : roles)
     rows[role.role] = role.rows;
   for (const WeightRole &role : roles) {
-    bool latents = role.role == "attention.kv_b.weight" && block.attention &&
-                   has("attn_k_b.weight");
-    std::vector<WeightSource> sources = latents ? joinLatents(*block.attention)
-                                        : role.role.rfind("mamba.", 0) == 0
+    std::vector<WeightSource> sources = role.role.rfind("mamba.", 0) == 0
                                             ? findState(role.role)
                                             : find(role.role);
     // Gates and what they gate are one tensor, of which gates are the first.
@@ -238,8 +223,8 @@ void nameByRole(const File &file, Model &model) {
         for (const WeightRole &role : weightRoles(layer))
           namer.name(role.role, {{tensor + ("." + role.role)}});
       };
-      if (auto *block = std::get_if<Block>(&layer.op)) {
-        namer.nameBlock(*block);
+      if (std::holds_alternative<Block>(layer.op)) {
+        namer.nameBlock();
         behind = true;
       } else if (auto *table = std::get_if<Embedding>(&layer.op)) {
         whole(table->input == "token_type_ids" ? "token_types" : "token_embd");

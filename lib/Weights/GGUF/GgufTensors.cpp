@@ -9,6 +9,8 @@
 
 #include "attune/Support/TensorNames.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -126,10 +128,9 @@ static bool isRenamed(std::string_view family) {
   return false;
 }
 
-/// With {e} before the end where a tensor has a matrix for each expert or head.
+/// With {e} before the end where a tensor has a matrix for each expert.
 static std::string markStack(const std::string &name) {
-  for (const char *stack :
-       {"_exps.weight", "_exps.bias", "attn_k_b.weight", "attn_v_b.weight"})
+  for (const char *stack : {"_exps.weight", "_exps.bias"})
     if (size_t at = name.rfind(stack); at != std::string::npos)
       return name.substr(0, name.rfind('.')) + ".{e}" +
              name.substr(name.rfind('.'));
@@ -166,6 +167,111 @@ struct Logarithms final : TensorEncoding {
 };
 } // namespace
 
+namespace {
+/// Keys [heads, in, out] and values [heads, out, in] that are made of one short
+/// row, as the one matrix that classes have: keys, then values of each head.
+class JoinedHeads final : public TensorEncoding {
+public:
+  JoinedHeads(const CheckpointTensor &keys, const CheckpointTensor &values)
+      : keys(keys), values(values) {
+    static std::atomic<uint64_t> made = 0;
+    number = ++made;
+  }
+
+  const char *name() const override {
+    return keys.encoding ? keys.encoding->name() : "keys and values";
+  }
+  bool isQuantized() const override {
+    return (keys.encoding && keys.encoding->isQuantized()) ||
+           (values.encoding && values.encoding->isQuantized());
+  }
+  void decode(const CheckpointTensor &tensor, int64_t first, int64_t count,
+              float *out) const override {
+    int64_t width = keys.shape[1];
+    int64_t rows = keys.shape[2] + values.shape[1];
+    while (count > 0) {
+      int64_t row = first / width, column = first % width;
+      int64_t taken = std::min(count, width - column);
+      const std::vector<float> &head = readHead(row / rows);
+      std::copy_n(head.begin() + row % rows * width + column, taken, out);
+      out += taken;
+      first += taken;
+      count -= taken;
+    }
+  }
+
+private:
+  static void read(const CheckpointTensor &tensor, int64_t first, int64_t count,
+                   float *out) {
+    if (tensor.encoding)
+      return tensor.encoding->decode(tensor, first, count, out);
+    for (int64_t i = first; i < first + count; ++i)
+      if (tensor.dtype == runtime::DType::F32) {
+        std::memcpy(out++, tensor.data + 4 * i, 4);
+      } else {
+        uint16_t bits;
+        std::memcpy(&bits, tensor.data + 2 * i, 2);
+        *out++ = tensor.dtype == runtime::DType::F16
+                     ? runtime::halfToFloat(bits)
+                     : runtime::bfloatToFloat(bits);
+      }
+  }
+
+  /// All rows of a head. Who packs a matrix reads it from row to row, so each
+  /// thread keeps the last one.
+  const std::vector<float> &readHead(int64_t head) const {
+    thread_local uint64_t ofMatrix = 0;
+    thread_local int64_t ofHead = 0;
+    thread_local std::vector<float> kept;
+    if (ofMatrix == number && ofHead == head)
+      return kept;
+    int64_t width = keys.shape[1], nope = keys.shape[2];
+    int64_t size = width * nope, tail = values.shape[1] * width;
+    std::vector<float> turned(static_cast<size_t>(size));
+    read(keys, head * size, size, turned.data());
+    kept.resize(static_cast<size_t>(size + tail));
+    for (int64_t i = 0; i < nope; ++i)
+      for (int64_t j = 0; j < width; ++j)
+        kept[static_cast<size_t>(i * width + j)] =
+            turned[static_cast<size_t>(j * nope + i)];
+    read(values, head * tail, tail, kept.data() + size);
+    ofMatrix = number;
+    ofHead = head;
+    return kept;
+  }
+
+  CheckpointTensor keys, values;
+  uint64_t number = 0;
+};
+} // namespace
+
+/// The matrix of keys and values, if the file has both apart and they fit.
+static std::unique_ptr<TensorEncoding> joinHeads(const File &file,
+                                                 CheckpointTensor &keys) {
+  constexpr std::string_view end = "attn_k_b.weight";
+  std::string base;
+  if (!cutEnd(keys.name, end, base))
+    return nullptr;
+  const CheckpointTensor *values = file.findTensor(base + "attn_v_b.weight");
+  if (!values || keys.shape.size() != 3 || values->shape.size() != 3 ||
+      keys.shape[0] != values->shape[0] || keys.shape[1] != values->shape[2])
+    return nullptr;
+  auto isFloat = [](const CheckpointTensor &tensor) {
+    return tensor.encoding || tensor.dtype == runtime::DType::F32 ||
+           tensor.dtype == runtime::DType::F16 ||
+           tensor.dtype == runtime::DType::BF16;
+  };
+  if (!isFloat(keys) || !isFloat(*values))
+    return nullptr;
+  auto joined = std::make_unique<JoinedHeads>(keys, *values);
+  keys.name = base + "attn_kv_b.weight";
+  keys.shape = {keys.shape[0] * (keys.shape[2] + values->shape[1]),
+                keys.shape[1]};
+  keys.dtype = runtime::DType::F32;
+  keys.encoding = joined.get();
+  return joined;
+}
+
 /// The number of the layer that a tensor is of; -1: of none.
 static int64_t layerOf(const std::string &name) {
   std::string_view rest = name;
@@ -176,7 +282,9 @@ static int64_t layerOf(const std::string &name) {
   return takeNumber(rest, digits) ? std::stoll(digits) : -1;
 }
 
-std::deque<CheckpointTensor> renameTensors(const File &file) {
+std::deque<CheckpointTensor>
+renameTensors(const File &file,
+              std::vector<std::unique_ptr<TensorEncoding>> &encodings) {
   static const Logarithms logarithms;
   std::deque<CheckpointTensor> result;
   std::string_view family = file.text("general.architecture").value_or("");
@@ -192,9 +300,16 @@ std::deque<CheckpointTensor> renameTensors(const File &file) {
     // Layers that predict further tokens are no part of the model.
     if (layerOf(info.name) >= layers)
       continue;
-    CheckpointTensor &tensor = result.emplace_back(info);
-    tensor.name = rename(family, info.name);
     std::string base;
+    if (cutEnd(info.name, "attn_v_b.weight", base) &&
+        file.findTensor(base + "attn_k_b.weight"))
+      continue; // with the keys
+    CheckpointTensor &tensor = result.emplace_back(info);
+    if (std::unique_ptr<TensorEncoding> joined = joinHeads(file, tensor)) {
+      encodings.push_back(std::move(joined));
+      continue;
+    }
+    tensor.name = rename(family, info.name);
     if (cutEnd(info.name, ".ssm_a", base) &&
         info.dtype == runtime::DType::F32 && !info.encoding)
       tensor.encoding = &logarithms;
