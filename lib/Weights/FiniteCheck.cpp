@@ -105,7 +105,7 @@ bool checkFinite(const Checkpoint &checkpoint, DiagnosticEngine &diags) {
   for (const auto &[name, info] : checkpoint.tensors()) {
     NotFinite found = findNotFinite(*info);
     checkpoint.release(info->data, info->bytes);
-    if (found.count == 0 || found.isMask(*info))
+    if (found.count == 0)
       continue;
     finite = false;
     diags.error({}, "tensor '" + name + "' in " + checkpoint.path() + " " +

@@ -70,7 +70,7 @@ bool LoraFile::checkPart(const TensorInfo &tensor,
   return isReal(tensor) || fail(tensor.name,
                                 std::string("has elements of type ") +
                                     runtime::dtypeName(tensor.dtype) +
-                                    ", expected F32, F16 or BF16",
+                                    ", expected F32, F16, BF16 or F64",
                                 diags);
 }
 
@@ -97,9 +97,10 @@ std::optional<LoraPair> LoraFile::findPair(const LoraPart &part,
                                  "another model");
   const CheckpointTensor &base = *pair.base;
   if (base.shape.size() != 2 || (!base.encoding && !isReal(base)))
-    return refuse(down.name, "is for '" + base.name + "' of shape " +
-                                 formatShape(base.shape) +
-                                 ", which is no matrix of F32, F16 or BF16");
+    return refuse(down.name,
+                  "is for '" + base.name + "' of shape " +
+                      formatShape(base.shape) +
+                      ", which is no matrix of F32, F16, BF16 or F64");
   pair.table = part.table;
   pair.transposed = part.table || config.transposed;
   pair.inner = base.shape[pair.transposed ? 0 : 1];

@@ -211,7 +211,7 @@ TEST_F(WeightCheck, ThreeAreNamedAndTheOthersCounted) {
                         "for weight 'w'"))
       << text;
   EXPECT_TRUE(has(text, "tensor 'ints' has elements of type I32, expected F32, "
-                        "F16 or BF16"))
+                        "F16, BF16 or F64"))
       << text;
   EXPECT_TRUE(has(text, "tensor 'layers.0.gone' is missing from")) << text;
   EXPECT_TRUE(has(text, "expected shape [4, 6]")) << text;
