@@ -398,6 +398,7 @@ def put_config(writer, converter):
     if kind == "glm4_moe":
         put("leading_dense_block_count", 1)
         put("expert_shared_count", 1)
+        put("expert_weights_norm", True, "bool")
     if kind in ("ernie4_5", "glm4"):
         put("attention.head_count_kv", converter.kv)
         done.add("attention.head_count_kv")
