@@ -5,9 +5,11 @@
 llama.cpp's converter gives them, against the same models as folders.
 
   gguf_families.py ATTUNE WORK CASE...
+  gguf_families.py --write FILE CASE KEY=TYPE:VALUE...
 
 A case is one of decoders.py, or of OWN below, with what a file can say of it.
-Exit status 0: all gave the same logits up to the rounding of sums.
+Exit status 0: all gave the same logits up to the rounding of sums. Or a case's
+file, with keys of other values.
 """
 import json
 import math
@@ -396,6 +398,7 @@ def put_config(writer, converter):
     if kind == "glm4_moe":
         put("leading_dense_block_count", 1)
         put("expert_shared_count", 1)
+        put("expert_weights_norm", True, "bool")
     if kind in ("ernie4_5", "glm4"):
         put("attention.head_count_kv", converter.kv)
         done.add("attention.head_count_kv")
@@ -516,11 +519,15 @@ def put_config(writer, converter):
             config.get("use_parallel_residual", kind == "gpt_neox"), "bool")
 
 
-def write(path, config, weights):
+def write(path, config, weights, changes=()):
     converter = Converter(config, weights)
     converter.convert()
     writer = gguf.Writer()
     put_config(writer, converter)
+    for key, kind, value in changes:
+        start = writer.string(key)
+        writer.keys = [raw for raw in writer.keys if not raw.startswith(start)]
+        writer.key(key, kind, json.loads(value))
     for name, matrix in converter.out.items():
         writer.tensor(name, "F32", matrix.shape,
                       struct.pack(f"<{len(matrix.values)}f", *matrix.values))
@@ -728,17 +735,21 @@ def run(attune, model, folder, out):
     return "", struct.unpack(f"<{len(raw) // 4}f", raw)
 
 
-def compare(attune, work, name):
-    weights, folder = Weights(name), os.path.join(work, name)
-    os.makedirs(folder, exist_ok=True)
+def prepare(name):
+    weights = Weights(name)
     ids = [random.Random(name).randrange(VOCAB) for _ in range(11)]
     if name in OWN:
-        config = OWN[name](weights)
-    else:
-        case = decoders.CASES.get(name) or decoders.OTHERS[name]
-        config = {**case(weights, ids)[0], **CHANGES.get(name, {})}
-        config = {key: value for key, value in config.items()
-                  if value is not None}
+        return ids, OWN[name](weights), weights
+    case = decoders.CASES.get(name) or decoders.OTHERS[name]
+    config = {**case(weights, ids)[0], **CHANGES.get(name, {})}
+    return ids, {key: value for key, value in config.items()
+                 if value is not None}, weights
+
+
+def compare(attune, work, name):
+    folder = os.path.join(work, name)
+    os.makedirs(folder, exist_ok=True)
+    ids, config, weights = prepare(name)
     write(os.path.join(folder, "model.gguf"), config, weights.made)
     weights.save(os.path.join(folder, "model.safetensors"))
     with open(os.path.join(folder, "config.json"), "w",
@@ -761,6 +772,12 @@ def compare(attune, work, name):
 
 def main():
     attune, work, *names = sys.argv[1:]
+    if attune == "--write":
+        _, config, weights = prepare(names[0])
+        write(work, config, weights.made, [
+            re.fullmatch(r"([^=]+)=([^:]+):(.*)", word).groups()
+            for word in names[1:]])
+        return 0
     failures = 0
     for name in names:
         error = compare(attune, work, name)

@@ -138,7 +138,11 @@ void Writer::putSizes() {
   // Layers that predict further tokens stand behind the others.
   layers = size("block_count") - count("nextn_predict_layers");
   if (layers < 1)
-    fail(full("nextn_predict_layers"), "leaves no layers");
+    return fail(full("nextn_predict_layers"), "leaves no layers");
+  if (layers > static_cast<int64_t>(file.tensors().size()))
+    return fail(full("block_count"),
+                "is " + std::to_string(layers) + ", but the file has " +
+                    std::to_string(file.tensors().size()) + " tensors");
   putAs({"hidden_size", "n_embd", "d_model"}, std::to_string(width));
   putAs({"num_hidden_layers", "n_layer", "n_layers", "num_layers"},
         std::to_string(layers));

@@ -229,8 +229,12 @@ void Writer::putScales() {
            ofLogits = number("logit_scale", double(width) / 256);
     put("scale_emb", spell(number("embedding_scale", 12)));
     put("scale_depth", spell(ofResiduals * std::sqrt(double(layers))));
-    put("dim_model_base",
-        std::to_string(std::llround(double(width) / ofLogits)));
+    double base = double(width) / ofLogits;
+    if (base < 1 || base > INT32_MAX)
+      return fail(full("logit_scale"),
+                  "expected a number up to " + std::to_string(width) +
+                      ", the width, found " + spell(ofLogits));
+    put("dim_model_base", std::to_string(std::llround(base)));
     return;
   }
   put("embedding_multiplier", spell(number("embedding_scale", 1)));
