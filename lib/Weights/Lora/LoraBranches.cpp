@@ -44,6 +44,9 @@ bool LoraBranches::add(const std::string &folder, double scale,
     return fail("has '" + others.front().tensor->name +
                 "', which takes the place of a whole tensor; without "
                 "--lora-apart it is merged into the weights");
+  if (pairs.empty())
+    return fail("this adapter has no tensor, so it would change nothing; its "
+                "files may be incomplete");
   for (const LoraPart &part : pairs) {
     std::optional<LoraPair> pair = lora->findPair(part, checkpoint, diags);
     if (!pair)
