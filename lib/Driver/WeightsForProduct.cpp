@@ -99,6 +99,9 @@ driver::openCheckpoint(const ModelSource &source, const Options &options,
   report.beginStage("checking weights");
   std::optional<Checkpoint> checkpoint =
       Checkpoint::open(source.checkpointPath, report);
+  // Who imported a folder has said so.
+  if (checkpoint && source.folder.empty())
+    checkpoint->noteWrappers(report);
   if (checkpoint)
     checkpoint->leaveOut(source.leftOut);
   std::vector<MergedLora> loras;
