@@ -52,8 +52,8 @@ static bool readPrompts(const std::string &folder, ProductInfo &info,
     for (const auto &[name, prompt] : *prompts) {
       auto text = prompt.getAsString();
       if (!text)
-        return refuse("prompt '" + name.str().str() + "': expected a text");
-      info.prompts.emplace_back(name.str().str(), text->str());
+        return refuse("prompt '" + name.str() + "': expected a text");
+      info.prompts.emplace_back(name.str(), text->str());
     }
   llvm::sort(info.prompts); // json::Object has no order
   if (auto name = object->getString("default_prompt_name")) {
