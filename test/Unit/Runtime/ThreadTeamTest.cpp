@@ -479,8 +479,10 @@ TEST(ThreadTeam, StepsOfFewerThreads) {
   step.isCrowded = false;
   run(1);
   EXPECT_EQ(step.threads, 4u);
+  // What else runs here disturbs a trial; it is repeated then.
   step.isCrowded = true;
-  run(64);
+  for (unsigned i = 0; i < 200 && step.threads > 1; ++i)
+    run(8);
   EXPECT_EQ(step.threads, 1u);
   // Tasks that are no such steps are for all.
   struct {
