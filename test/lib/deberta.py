@@ -9,6 +9,7 @@ compared with their formulas in f64.
 import math
 import os
 import sys
+from operator import mul
 
 from encoders import D, HEADS, INNER, RNG, V, Runner, Weights, add, gelu, integers
 
@@ -99,7 +100,7 @@ class Case:
             part = slice(head * SIZE, (head + 1) * SIZE)
 
             def product(a, b):
-                return sum(c * d for c, d in zip(a[part], b[part]))
+                return sum(map(mul, a[part], b[part]))
             for m in range(len(x)):
                 scores = []
                 for n in range(len(x)):
@@ -197,7 +198,7 @@ def one_kind(run):
         h = w.layer_norm("cls.predictions.transform.LayerNorm",
                          w.apply("cls.predictions.transform.dense", x, gelu),
                          1e-7)
-        return [[sum(a * b for a, b in zip(row, word)) + c
+        return [[sum(map(mul, row, word)) + c
                  for word, c in zip(
                      w.rows("deberta.embeddings.word_embeddings.weight"),
                      w.vector("cls.predictions.bias"))] for row in h]

@@ -10,6 +10,7 @@ import re
 import shlex
 import struct
 import subprocess
+from operator import mul
 
 import tensors
 
@@ -44,7 +45,7 @@ class Weights:
 
 
 def dot(a, b):
-    return math.fsum(x * y for x, y in zip(a, b))
+    return math.fsum(map(mul, a, b))
 
 
 def add(*vectors):

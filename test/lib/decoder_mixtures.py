@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Decoders with experts, for `decoders.py`."""
 import math
+from operator import mul
 
 from decoder_layers import (BASE, DIM, HEADS, INNER, WIDTH, attend, dot, embed,
                             gated, head, linear, plus, projections, rms_norm,
@@ -17,7 +18,7 @@ def routed(w, at, x, count, chosen, scores_of, bias, experts, start, scale=1.0,
     each = [experts(e) for e in range(count)]
     out = [list(row) for row in start]
     for t, v in enumerate(x):
-        score = scores_of([math.fsum(a * b for a, b in zip(row, v))
+        score = scores_of([math.fsum(map(mul, row, v))
                            for row in gate])
         best = sorted(range(count), key=lambda e: -(score[e] + offset[e]))
         total = math.fsum(score[e] for e in best[:chosen])

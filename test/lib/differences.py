@@ -11,6 +11,7 @@ figures are computed again, in double precision, from their definitions.
 import json
 import math
 import sys
+from operator import mul
 
 import tensors
 
@@ -23,7 +24,7 @@ def softmax(row):
 def figures(name, teacher, student, width):
     rows = [(teacher[at:at + width], student[at:at + width])
             for at in range(0, len(teacher), width)]
-    cosines = [math.fsum(a * b for a, b in zip(t, s)) /
+    cosines = [math.fsum(map(mul, t, s)) /
                math.sqrt(math.fsum(a * a for a in t)) /
                math.sqrt(math.fsum(b * b for b in s)) for t, s in rows]
     result = {"name": name, "rows": len(rows),

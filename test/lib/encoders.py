@@ -13,6 +13,7 @@ import os
 import random
 import subprocess
 import sys
+from operator import mul
 
 import tensors
 
@@ -77,7 +78,7 @@ class Weights:
         matrix = self.rows(name + ".weight")
         bias = (self.vector(name + ".bias") if name + ".bias" in self.values
                 else [0.0] * len(matrix))
-        return [[act(sum(a * b for a, b in zip(x, w)) + c)
+        return [[act(sum(map(mul, x, w)) + c)
                  for w, c in zip(matrix, bias)] for x in rows]
 
     def layer_norm(self, name, rows, eps):
@@ -101,7 +102,7 @@ class Weights:
             for i, x in enumerate(q):
                 seen = [j for j in range(len(rows))
                         if mask[j] and (not causal or j <= i)]
-                scores = [sum(a * b for a, b in zip(x[part], k[j][part]))
+                scores = [sum(map(mul, x[part], k[j][part]))
                           / math.sqrt(size) for j in seen]
                 top = max(scores)
                 powers = [math.exp(s - top) for s in scores]
@@ -244,7 +245,7 @@ def roberta(run):
         h = w.layer_norm("lm_head.layer_norm",
                          w.apply("lm_head.dense", x, gelu), 1e-5)
         bias = w.vector("lm_head.bias")
-        logits.append([[sum(a * b for a, b in zip(r, word)) + c
+        logits.append([[sum(map(mul, r, word)) + c
                         for word, c in zip(words, bias)] for r in h])
     run.compare("roberta", folder,
                 {"input_ids": integers(ids),
@@ -379,7 +380,7 @@ def clip(run, end):
                             + left + j]
                         for c in range(3) for i in range(patch)
                         for j in range(patch)]
-                x.append([sum(a * b for a, b in zip(seen, k))
+                x.append([sum(map(mul, seen, k))
                           for k in kernel])
         x = w.layer_norm("vision_model.pre_layrnorm", add(x, places), 1e-5)
         x = run_tower_block(w, "vision_model.encoder.layers.0.", x, 1e-5,
@@ -388,7 +389,7 @@ def clip(run, end):
         pooled = w.layer_norm("vision_model.post_layernorm", x[:1], 1e-5)
         vision.append(unit(w.apply("visual_projection", pooled)[0]))
     scale = math.exp(1.25)
-    scores = [[scale * sum(a * b for a, b in zip(t, v)) for v in vision]
+    scores = [[scale * sum(map(mul, t, v)) for v in vision]
               for t in text]
     run.compare(name, folder,
                 {"input_ids": integers(ids),
@@ -460,7 +461,7 @@ def nomic_bert(run):
         return out
 
     def attention(x, mask):
-        q, k, v = ([[sum(a * b for a, b in zip(r, line)) for line in part]
+        q, k, v = ([[sum(map(mul, r, line)) for line in part]
                     for r in x]
                    for part in (whole[:D], whole[D:2 * D], whole[2 * D:]))
         q, k = turned(q), turned(k)
@@ -469,7 +470,7 @@ def nomic_bert(run):
             part = slice(head, head + size)
             for i, row in enumerate(q):
                 seen = [j for j in range(len(x)) if mask[j]]
-                scores = [sum(a * b for a, b in zip(row[part], k[j][part]))
+                scores = [sum(map(mul, row[part], k[j][part]))
                           / math.sqrt(size) for j in seen]
                 powers = [math.exp(s - max(scores)) for s in scores]
                 merged[i] += [sum(p * v[j][head + c] for p, j in zip(

@@ -10,6 +10,7 @@ import array
 import math
 import os
 import sys
+from operator import mul
 
 from encoders import (D, HEADS, INNER, RNG, V, Runner, Weights, add, attend,
                       flatten, gelu, gelu_tanh, integers, run_tower_block,
@@ -70,7 +71,7 @@ def siglip_patches(w, x, shown=None):
     offset = w.vector(head + "attention.in_proj_bias")
 
     def project(part, rows):
-        return [[sum(a * b for a, b in zip(row, matrix[part * D + c]))
+        return [[sum(map(mul, row, matrix[part * D + c]))
                  + offset[part * D + c] for c in range(D)] for row in rows]
     q = project(0, [w.vector(head + "probe")])[0]
     k, v = project(1, x), project(2, x)
@@ -162,7 +163,7 @@ def siglip_models(run, w, kind, configs, towers, shown):
     w.save(folder, config)
     texts, views = ([unit(x) for x in made["pooler_output"]]
                     for _, made in towers.values())
-    scores = [[math.exp(1.25) * sum(a * b for a, b in zip(t, v)) - 0.75
+    scores = [[math.exp(1.25) * sum(map(mul, t, v)) - 0.75
                for v in views] for t in texts]
     inputs = towers["vision"][0]
     run.compare(kind, folder, dict(inputs, **towers["text"][0]),
@@ -176,7 +177,7 @@ def siglip_models(run, w, kind, configs, towers, shown):
     own.linear("classifier", 3, D)
     own.save(folder, dict(config, num_labels=3, architectures=[
         prefix + "ForImageClassification"]))
-    means = [[sum(a * one for a, one in zip(c, ones)) / sum(ones)
+    means = [[sum(map(mul, c, ones)) / sum(ones)
               for c in zip(*x)] for x, ones in
              zip(towers["vision"][1]["last_hidden_state"], shown)]
     run.compare(kind + "_classifier", folder, inputs,

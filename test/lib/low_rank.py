@@ -13,6 +13,7 @@
 import math
 import random
 import sys
+from operator import mul
 
 import tensors
 
@@ -28,7 +29,7 @@ def decompose(matrix):
             for q in range(p + 1, len(rows)):
                 a = sum(x * x for x in rows[p])
                 b = sum(x * x for x in rows[q])
-                c = sum(x * y for x, y in zip(rows[p], rows[q]))
+                c = sum(map(mul, rows[p], rows[q]))
                 if a * b == 0 or abs(c) <= 1e-12 * math.sqrt(a * b):
                     continue
                 worst = max(worst, abs(c) / math.sqrt(a * b))
@@ -67,7 +68,7 @@ def make(path, rows, columns, decay, count):
             for _ in range(min(rows, columns)):
                 row = [rng.gauss(0, 1) for _ in range(size)]
                 for other in made:
-                    dot = sum(x * y for x, y in zip(row, other))
+                    dot = sum(map(mul, row, other))
                     row = [x - dot * y for x, y in zip(row, other)]
                 length = math.sqrt(sum(x * x for x in row))
                 made.append([x / length for x in row])

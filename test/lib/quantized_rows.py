@@ -24,6 +24,7 @@ import struct
 import subprocess
 import sys
 from array import array
+from operator import mul
 
 import tensors
 
@@ -155,7 +156,7 @@ def layer(x, weights, group, gated, exact=False, bias=None):
 
 def shares(x, router, active):
     """The experts of a row, best first, and their weights: softmax over all."""
-    logits = [sum(a * b for a, b in zip(x, row)) for row in router]
+    logits = [sum(map(mul, x, row)) for row in router]
     powers = [math.exp(z - max(logits)) for z in logits]
     best = sorted(range(len(logits)), key=lambda e: -logits[e])[:active]
     return [(e, powers[e] / sum(powers)) for e in best]

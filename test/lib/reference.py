@@ -28,6 +28,7 @@ import random
 import subprocess
 import sys
 import zlib
+from operator import mul
 
 import reference_forms
 import reference_joint
@@ -40,7 +41,7 @@ from reference_functions import (ACTIVATIONS, FEATURES, alibi_slope, share,
 
 
 def dot(a, b):
-    return sum(x * y for x, y in zip(a, b))
+    return sum(map(mul, a, b))
 
 
 def matmul(rows, matrix):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Forms of attention for reference.py: `part` is its layer."""
 import math
+from operator import mul
 
 from reference_functions import ACTIVATIONS
 
@@ -84,7 +85,6 @@ def positions(part, query, key, options, role, width):
         row, total = row_of(m - n, form, number), 0.0
         for side, of in ((keys, query[m][h]), (queries, key[n][h])):
             if side:
-                total += math.fsum(a * b for a, b in zip(
-                    side[row][h * dim:], of))
+                total += math.fsum(map(mul, side[row][h * dim:], of))
         return total
     return score

@@ -3,6 +3,7 @@
 """Blocks of two kinds of tokens and of one shared matrix for reference.py: `part`
 is its layer, `rows` one sequence."""
 import math
+from operator import mul
 
 from reference_functions import ACTIVATIONS, softmax
 from reference_signals import modulate
@@ -37,7 +38,7 @@ def attend(query, key, value):
     rows = [[] for _ in query[0]]
     for q, k, v in zip(query, key, value):
         for row, mine in zip(rows, q):
-            probs = softmax([sum(a * b for a, b in zip(mine, other))
+            probs = softmax([sum(map(mul, mine, other))
                              / math.sqrt(len(mine)) for other in k])
             row += [sum(p * x[c] for p, x in zip(probs, v))
                     for c in range(len(v[0]))]

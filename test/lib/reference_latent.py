@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Latent attention for reference.py: `part` is its layer."""
 import math
+from operator import mul
 
 
 def has_bias(options):
@@ -77,7 +78,7 @@ def chosen(part, rows, options, role, mask):
                 continue
             if n >= part.model.length(options):
                 continue
-            products = (math.fsum(a * b for a, b in zip(h, key)) for h in heads_)
+            products = (math.fsum(map(mul, h, key)) for h in heads_)
             score = math.fsum(w * max(p, 0) / math.sqrt(count * dim)
                               for w, p in zip(shares[m], products))
             scores.append((-score, n))

@@ -3,6 +3,7 @@
 """Recurrent layers and scans for reference.py, as lib/Spec/Guide has them:
 one sequence, plain numbers, every product written out."""
 import math
+from operator import mul
 
 GATES = {"rnn": 1, "rnn_relu": 1, "gru": 3, "lstm": 4}
 
@@ -12,7 +13,7 @@ def sigmoid(x):
 
 
 def product(matrix, vector, bias=None):
-    return [sum(w * x for w, x in zip(row, vector)) + (bias[i] if bias else 0.0)
+    return [sum(map(mul, row, vector)) + (bias[i] if bias else 0.0)
             for i, row in enumerate(matrix)]
 
 
@@ -108,10 +109,10 @@ def attend(layer, name, options, query, source, activations):
         scores = [sum(v * act(q + k) for v, q, k in zip(vector, query, key))
                   for key in keys]
     else:
-        scores = [sum(q * k for q, k in zip(query, key)) for key in keys]
+        scores = [sum(map(mul, query, key)) for key in keys]
     powers = [math.exp(s - max(scores)) for s in scores]
     weights = [p / sum(powers) for p in powers]
-    return [sum(w * x for w, x in zip(weights, column))
+    return [sum(map(mul, weights, column))
             for column in zip(*source)], weights
 
 
@@ -412,8 +413,7 @@ def mamba(layer, rows, options, prefix):
             for s in range(states):
                 h[c][s] = (math.exp(-dt * math.exp(logs[c][s])) * h[c][s]
                            + dt * parts["b"][t][s] * x[t][c])
-            y = skip[c] * x[t][c] + sum(a * b for a, b in
-                                        zip(parts["c"][t], h[c]))
+            y = skip[c] * x[t][c] + sum(map(mul, parts["c"][t], h[c]))
             z = both[t][inner + c]
             row.append(y * z * sigmoid(z))
         made.append(row)

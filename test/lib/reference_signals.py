@@ -4,13 +4,14 @@
 them: one sequence, plain numbers."""
 import math
 import sys
+from operator import mul
 
 KINDS = ("chunk", "timestep", "modulate", "conv", "add", "pool", "class_tokens",
          "slice", "concat", "unpatch")
 
 
 def dot(a, b):
-    return sum(x * y for x, y in zip(a, b))
+    return sum(map(mul, a, b))
 
 
 def add(a, b):

@@ -9,6 +9,7 @@ their formulas in f64.
 import math
 import os
 import sys
+from operator import mul
 
 from encoders import D, HEADS, INNER, RNG, V, Runner, Weights, add, gelu, integers
 
@@ -142,7 +143,7 @@ def words(run):
     w = case.w
     w.new("lm_loss.bias", V)
     case.run(run, "LMHeadModel", lambda x: [
-        [sum(a * b for a, b in zip(row, word)) + c for word, c in zip(
+        [sum(map(mul, row, word)) + c for word, c in zip(
             w.rows("transformer.word_embedding.weight"),
             w.vector("lm_loss.bias"))] for row in x], segments=False)
 

@@ -14,6 +14,7 @@ import os
 import random
 import re
 import sys
+from operator import mul
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir, os.pardir, os.pardir, "lib"))
@@ -59,7 +60,7 @@ def by_token(path, name):
 
 
 def times(matrix, vector):
-    return [sum(a * b for a, b in zip(row, vector)) for row in matrix]
+    return [sum(map(mul, row, vector)) for row in matrix]
 
 
 def lost(head, rounded, states, ids):

@@ -17,6 +17,7 @@ import random
 import struct
 import subprocess
 import sys
+from operator import mul
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "..", "..", "lib"))
@@ -60,7 +61,7 @@ def check(folder, program, text, ids):
         matrix = array.array("f", held["linear.weight"][2])
         offset = (array.array("f", held["linear.bias"][2]) if bias
                   else [0.0] * after)
-        x = [sum(a * b for a, b in zip(x, matrix[r * before:(r + 1) * before]))
+        x = [sum(map(mul, x, matrix[r * before:(r + 1) * before]))
              + offset[r] for r in range(after)]
         x = [math.tanh(a) for a in x] if function.endswith("Tanh") else x
     size = math.sqrt(sum(a * a for a in x))

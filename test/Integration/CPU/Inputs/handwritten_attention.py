@@ -5,6 +5,7 @@ import os
 import random
 import struct
 import sys
+from operator import mul
 
 sys.path.insert(0, sys.argv[1])
 import tensors
@@ -187,7 +188,7 @@ def attention(q, k, v, seen, cap=None):
         weights = {}
         for n, key in enumerate(k):
             if seen(m, n):
-                e = 0.35 * math.fsum(x * y for x, y in zip(row, key))
+                e = 0.35 * math.fsum(map(mul, row, key))
                 weights[n] = cap * math.tanh(e / cap) if cap else e
         top = max(weights.values(), default=0)
         weights = {n: math.exp(e - top) for n, e in weights.items()}

@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 from array import array
+from operator import mul
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir, os.pardir, os.pardir, "lib"))
@@ -88,7 +89,7 @@ def main():
     y = array("f", tensors.load(outputs)["y"][2])
 
     def times(matrix, vector):
-        return [sum(a * b for a, b in zip(matrix[i:i + len(vector)], vector))
+        return [sum(map(mul, matrix[i:i + len(vector)], vector))
                 for i in range(0, len(matrix), len(vector))]
 
     def expected(token):
