@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "EntryImporter.h"
 #include "../Layers/StateTokens.h"
+#include "EntryImporter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
