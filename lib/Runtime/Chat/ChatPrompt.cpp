@@ -278,23 +278,37 @@ bool ChatPrompt::encode(const Tokenizer &tokenizer,
          encodeText(tokenizer, text, pictures, ids, error);
 }
 
-/// Cuts a text off behind the text of the last message.
-static bool endWithLast(const JsonValue &messages, std::string &text,
-                        Error &error) {
-  const JsonValue *content = messages.items.back().find("content");
+/// Stands behind the text of the last message, to be found where the template
+/// puts it. A template that takes white space off takes that at its end off.
+static constexpr std::string_view endMark = "qzx-end-qzx", endSpace = " \t \t";
+
+static JsonValue *findMember(JsonValue &object, std::string_view key) {
+  for (size_t i = 0; i < object.keys.size(); ++i)
+    if (object.keys[i] == key)
+      return &object.items[i];
+  return nullptr;
+}
+
+/// Puts a mark behind the text of the last message, if it has one.
+static void markLast(JsonValue &messages) {
+  JsonValue *content = findMember(messages.items.back(), "content");
   if (content && content->isArray() && !content->items.empty())
-    content = content->items.back().find("text");
-  std::string last = content && content->isString() ? content->string : "";
-  size_t at = text.rfind(last);
-  if (at == std::string::npos) { // templates take white space off
-    last.erase(last.find_last_not_of(" \t\r\n") + 1);
-    last.erase(0, last.find_first_not_of(" \t\r\n"));
-    at = text.rfind(last);
-  }
-  if (last.empty() || at == std::string::npos)
+    content = findMember(content->items.back(), "text");
+  if (content && content->isString() && !content->string.empty())
+    content->string.append(endMark).append(endSpace);
+}
+
+/// Cuts a text off behind the text of the last message, which has the mark.
+static bool endAtMark(std::string &text, Error &error) {
+  size_t at = text.rfind(endMark);
+  if (at == std::string::npos)
     return error.badInput("the chat template does not show the text of the "
                           "last message, so that nothing can go on with it");
-  text.erase(at + last.size());
+  bool keepsSpace =
+      text.compare(at + endMark.size(), endSpace.size(), endSpace) == 0;
+  text.erase(at);
+  if (!keepsSpace)
+    text.erase(text.find_last_not_of(" \t\r\n") + 1);
   return true;
 }
 
@@ -306,9 +320,12 @@ bool ChatPrompt::render(const JsonValue &messages, const Request &request,
     setMember(all, more->keys[i], more->items[i]);
   if (request.tools)
     setMember(all, "tools", *request.tools);
+  JsonValue marked = messages;
+  if (request.continuesLast)
+    markLast(marked);
   if (!render(request.tools && toolUse ? *toolUse : *chat, std::move(all),
-              messages, request.opensAnswer, text, error) ||
-      (request.continuesLast && !endWithLast(messages, text, error)))
+              std::move(marked), request.opensAnswer, text, error) ||
+      (request.continuesLast && !endAtMark(text, error)))
     return false;
   layOutPictures(images, countPictures(messages), text);
   return !text.empty() ||

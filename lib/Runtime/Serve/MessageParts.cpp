@@ -151,13 +151,14 @@ static void setText(JsonValue &message, const char *name,
   message.items[at].string = text;
 }
 
+static JsonValue *memberOf(JsonValue &object, std::string_view key) {
+  for (size_t i = 0; i < object.keys.size(); ++i)
+    if (object.keys[i] == key)
+      return &object.items[i];
+  return nullptr;
+}
+
 bool restoreArguments(JsonValue &messages, const JsonValue &given) {
-  auto memberOf = [](JsonValue &object, std::string_view key) -> JsonValue * {
-    for (size_t i = 0; i < object.keys.size(); ++i)
-      if (object.keys[i] == key)
-        return &object.items[i];
-    return nullptr;
-  };
   bool any = false;
   for (size_t i = 0; i < given.items.size(); ++i) {
     const JsonValue *from = given.items[i].find("tool_calls");
@@ -194,6 +195,21 @@ static void nameReasoning(JsonValue &message) {
     setText(message, "thinking", reasoning);
 }
 
+bool MessageReader::readArguments(JsonValue &call) {
+  JsonValue *function = memberOf(call, "function");
+  JsonValue *arguments = function ? memberOf(*function, "arguments") : nullptr;
+  if (!arguments || !arguments->isString())
+    return true;
+  if (arguments->string.size() > argumentsLeft)
+    return fail("the arguments of calls have more than 2 MiB");
+  argumentsLeft -= arguments->string.size();
+  JsonValue read;
+  std::string ignored;
+  if (parseJson(arguments->string, read, ignored))
+    *arguments = std::move(read);
+  return true;
+}
+
 bool MessageReader::read(JsonValue &message) {
   const JsonValue *role = message.isObject() ? message.find("role") : nullptr;
   if (!role || !role->isString())
@@ -224,15 +240,8 @@ bool MessageReader::read(JsonValue &message) {
     } else if (message.keys[i] == "tool_calls" && value.isArray()) {
       hasCalls = !value.items.empty();
       for (JsonValue &call : value.items)
-        for (size_t f = 0; f < call.keys.size(); ++f)
-          for (size_t a = 0; a < call.items[f].keys.size(); ++a) {
-            JsonValue &arguments = call.items[f].items[a], read;
-            std::string ignored;
-            if (call.keys[f] == "function" &&
-                call.items[f].keys[a] == "arguments" && arguments.isString() &&
-                parseJson(arguments.string, read, ignored))
-              arguments = std::move(read);
-          }
+        if (!readArguments(call))
+          return false;
     }
   }
   nameReasoning(message);

@@ -19,15 +19,21 @@ static JsonValue makeText(std::string text) {
   return value;
 }
 
-static void set(JsonValue &object, std::string_view name, JsonValue value) {
+/// Adds a member that is not there.
+static void add(JsonValue &object, std::string_view name, JsonValue value) {
   object.kind = JsonValue::Kind::Object;
+  object.keys.emplace_back(name);
+  object.items.push_back(std::move(value));
+}
+
+/// Sets a member of an object that has few.
+static void set(JsonValue &object, std::string_view name, JsonValue value) {
   for (size_t i = 0; i < object.keys.size(); ++i)
     if (object.keys[i] == name) {
       object.items[i] = std::move(value);
       return;
     }
-  object.keys.emplace_back(name);
-  object.items.push_back(std::move(value));
+  add(object, name, std::move(value));
 }
 
 static const std::string *textOf(const JsonValue &object, const char *name) {
@@ -70,8 +76,9 @@ private:
   JsonValue &openAnswer();
 
   RequestError &error;
-  bool answers = false; ///< the last message is an answer that may go on
-  bool hasText = false; ///< and has its text
+  std::string reasoning; ///< of the next answer
+  bool answers = false;  ///< the last message is an answer that may go on
+  bool hasText = false;  ///< and has its text
 };
 } // namespace
 
@@ -97,7 +104,11 @@ JsonValue &ItemReader::openAnswer() {
     addMessage("assistant", JsonValue());
   hasText = answers && hasText;
   answers = true;
-  return messages.items.back();
+  JsonValue &answer = messages.items.back();
+  if (!reasoning.empty())
+    set(answer, "reasoning_content", makeText(std::move(reasoning)));
+  reasoning.clear();
+  return answer;
 }
 
 bool ItemReader::readContent(const JsonValue &from, JsonValue &content) {
@@ -150,6 +161,7 @@ bool ItemReader::readMessage(const JsonValue &item) {
   if (!readContent(*given, content))
     return false;
   if (*role != "assistant") {
+    reasoning.clear(); // no answer came
     addMessage(*role == "developer" ? "system" : *role, std::move(content));
     return true;
   }
@@ -189,12 +201,14 @@ bool ItemReader::readResult(const JsonValue &item) {
     return fail("expected a function_call_output with 'call_id' and 'output'");
   if (!readContent(*output, content))
     return false;
+  reasoning.clear();
   addMessage("tool", std::move(content));
   set(messages.items.back(), "tool_call_id", makeText(*id));
   return true;
 }
 
-/// What a model wrote to think comes back as a summary, or as it was.
+/// What a model wrote to think comes back as a summary, or as it was. The
+/// answer behind it may be missing.
 bool ItemReader::readReasoning(const JsonValue &item) {
   std::string text;
   for (const char *name : {"content", "summary"}) {
@@ -204,8 +218,7 @@ bool ItemReader::readReasoning(const JsonValue &item) {
         text += (text.empty() ? "" : "\n") + *part;
   }
   answers = answers && !hasText;
-  if (!text.empty())
-    set(openAnswer(), "reasoning_content", makeText(std::move(text)));
+  reasoning += (reasoning.empty() || text.empty() ? "" : "\n") + text;
   return true;
 }
 
@@ -273,7 +286,7 @@ static bool makeFunction(const JsonValue &tool, const char *member,
   JsonValue function;
   for (size_t i = 0; i < tool.keys.size(); ++i)
     if (tool.keys[i] != "type" && !tool.items[i].isNull())
-      set(function, tool.keys[i], tool.items[i]);
+      add(function, tool.keys[i], tool.items[i]);
   set(made, "type", makeText("function"));
   set(made, "function", std::move(function));
   return true;
@@ -401,6 +414,13 @@ bool makeChatBody(const JsonValue &body, JsonValue &chat, RequestError &error) {
     if (effort && !effort->isNull())
       set(chat, "reasoning_effort", *effort);
   }
+  std::string truncation = "disabled";
+  if (!fields.take("truncation", truncation))
+    return false;
+  if (truncation != "disabled")
+    return error.set("'truncation': this server cuts nothing off an input: "
+                     "expected \"disabled\"",
+                     "truncation", "unsupported_parameter");
   if (const JsonValue *most = fields.find("max_output_tokens"))
     set(chat, "max_completion_tokens", *most);
   // `include_usage` and the like are of chats: here a stream has all.
@@ -429,7 +449,8 @@ bool makeChatBody(const JsonValue &body, JsonValue &chat, RequestError &error) {
       return error.set(
           "'" + name + "' is a member of chats, which responses do not have",
           name, "unsupported_parameter");
-    set(chat, name, body.items[i]);
+    // All that was set before is done or of chats.
+    add(chat, name, body.items[i]);
   }
   return true;
 }
