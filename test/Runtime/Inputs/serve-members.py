@@ -200,7 +200,9 @@ def continued_messages():
                     "max_tokens": 1})
                 tokens = [list(value.values())[0]["decoded_token"]
                           for value in reply["prompt_logprobs"][1:]]
-                assert ("<" + "".join(tokens)) == said + wanted, (
+                pieces = server.post("/tokenize", {
+                    "content": said + wanted, "with_pieces": True})["tokens"]
+                assert tokens == [each["piece"] for each in pieces][1:], (
                     trims, content, tokens)
 
 
