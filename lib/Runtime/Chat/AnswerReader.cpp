@@ -45,6 +45,9 @@ public:
   AnswerText push(std::string_view piece) override;
   AnswerText finish(std::vector<ToolCall> &calls) override;
   bool isReasoning() const override { return state == State::Reasoning; }
+  bool isContent() const override {
+    return state == State::Start || state == State::Content;
+  }
 
 private:
   enum class State { Start, Reasoning, Between, Content };
@@ -141,6 +144,7 @@ public:
   AnswerText push(std::string_view piece) override;
   AnswerText finish(std::vector<ToolCall> &calls) override;
   bool isReasoning() const override { return part == Part::Reasoning; }
+  bool isContent() const override { return speaks; }
 
 private:
   enum class Part { Header, Reasoning, Content, Call };
@@ -155,6 +159,7 @@ private:
   std::string name, arguments; ///< of a call
   std::vector<ToolCall> found;
   bool hasReasoned = false, hasSpoken = false;
+  bool speaks = false; ///< the last piece was no mark of a message
 };
 } // namespace
 
@@ -254,10 +259,12 @@ void ChannelAnswer::endMessage(AnswerText &out) {
 
 AnswerText ChannelAnswer::push(std::string_view piece) {
   AnswerText out;
+  bool spoke = part == Part::Content;
   held += piece;
   while (!held.empty() &&
          (part == Part::Header ? readHeader(out) : readText(out)))
     ;
+  speaks = part == Part::Content && (spoke || !out.content.empty());
   return out;
 }
 

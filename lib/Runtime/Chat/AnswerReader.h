@@ -41,6 +41,8 @@ public:
   virtual AnswerText finish(std::vector<ToolCall> &calls) = 0;
   /// Whether the last piece was reasoning.
   virtual bool isReasoning() const = 0;
+  /// Whether it was content, as far as is known: it may become a call.
+  virtual bool isContent() const = 0;
 };
 
 } // namespace attune::runtime

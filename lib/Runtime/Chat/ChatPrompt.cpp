@@ -7,6 +7,8 @@
 
 #include "attune/Runtime/Chat.h"
 
+#include "../JsonMembers.h"
+
 #include "attune/Runtime/Picture.h"
 
 #include <algorithm>
@@ -68,25 +70,6 @@ static bool readFile(const std::string &path, std::string &text, Error &error) {
   bool broken = std::ferror(file) != 0;
   std::fclose(file);
   return !broken || error.badInput(path + ": cannot be read");
-}
-
-static JsonValue makeString(std::string text) {
-  JsonValue value;
-  value.kind = JsonValue::Kind::String;
-  value.string = std::move(text);
-  return value;
-}
-
-static void setMember(JsonValue &object, const std::string &key,
-                      JsonValue value) {
-  object.kind = JsonValue::Kind::Object;
-  for (size_t i = 0; i < object.keys.size(); ++i)
-    if (object.keys[i] == key) {
-      object.items[i] = std::move(value);
-      return;
-    }
-  object.keys.push_back(key);
-  object.items.push_back(std::move(value));
 }
 
 std::unique_ptr<ChatTemplate> ChatPrompt::parse(const std::string &source,
@@ -167,7 +150,7 @@ std::unique_ptr<ChatPrompt> ChatPrompt::create(const ModelInfo &info,
 
 static JsonValue makePart(const char *type) {
   JsonValue part;
-  setMember(part, "type", makeString(type));
+  setMember(part, "type", makeText(type));
   return part;
 }
 
@@ -178,7 +161,7 @@ static JsonValue makeParts(size_t pictures, const std::string &text) {
   for (size_t i = 0; i < pictures; ++i)
     parts.items.push_back(makePart("image"));
   parts.items.push_back(makePart("text"));
-  setMember(parts.items.back(), "text", makeString(text));
+  setMember(parts.items.back(), "text", makeText(text));
   return parts;
 }
 
@@ -188,9 +171,8 @@ static JsonValue makeParts(size_t pictures, const std::string &text) {
 bool ChatPrompt::rendersTexts(bool asParts) const {
   std::string mark = "qzx-question-qzx", text;
   JsonValue message, list;
-  setMember(message, "role", makeString("user"));
-  setMember(message, "content",
-            asParts ? makeParts(0, mark) : makeString(mark));
+  setMember(message, "role", makeText("user"));
+  setMember(message, "content", asParts ? makeParts(0, mark) : makeText(mark));
   list.kind = JsonValue::Kind::Array;
   list.items.push_back(std::move(message));
   Error ignored;
@@ -230,15 +212,15 @@ bool ChatPrompt::renderText(const std::vector<ChatMessage> &messages,
   list.kind = JsonValue::Kind::Array;
   for (const ChatMessage &message : messages) {
     JsonValue item;
-    setMember(item, "role", makeString(message.role));
+    setMember(item, "role", makeText(message.role));
     size_t parts = message.placesPictures ? 0 : message.pictures.size();
     setMember(item, "content",
               parts ? makeParts(parts, message.content)
-                    : makeString(message.content));
+                    : makeText(message.content));
     // Templates leave reasoning of earlier turns out, but for some that read
     // it.
     if (!message.reasoning.empty())
-      setMember(item, "reasoning_content", makeString(message.reasoning));
+      setMember(item, "reasoning_content", makeText(message.reasoning));
     list.items.push_back(std::move(item));
   }
   return render(*chat, variables, std::move(list), addPrompt, text, error);
@@ -278,23 +260,30 @@ bool ChatPrompt::encode(const Tokenizer &tokenizer,
          encodeText(tokenizer, text, pictures, ids, error);
 }
 
-/// Cuts a text off behind the text of the last message.
-static bool endWithLast(const JsonValue &messages, std::string &text,
-                        Error &error) {
-  const JsonValue *content = messages.items.back().find("content");
+/// Stands behind the text of the last message, to be found where the template
+/// puts it. A template that takes white space off takes that at its end off.
+static constexpr std::string_view endMark = "qzx-end-qzx", endSpace = " \t \t";
+
+/// Puts a mark behind the text of the last message, if it has one.
+static void markLast(JsonValue &messages) {
+  JsonValue *content = memberOf(messages.items.back(), "content");
   if (content && content->isArray() && !content->items.empty())
-    content = content->items.back().find("text");
-  std::string last = content && content->isString() ? content->string : "";
-  size_t at = text.rfind(last);
-  if (at == std::string::npos) { // templates take white space off
-    last.erase(last.find_last_not_of(" \t\r\n") + 1);
-    last.erase(0, last.find_first_not_of(" \t\r\n"));
-    at = text.rfind(last);
-  }
-  if (last.empty() || at == std::string::npos)
+    content = memberOf(content->items.back(), "text");
+  if (content && content->isString() && !content->string.empty())
+    content->string.append(endMark).append(endSpace);
+}
+
+/// Cuts a text off behind the text of the last message, which has the mark.
+static bool endAtMark(std::string &text, Error &error) {
+  size_t at = text.rfind(endMark);
+  if (at == std::string::npos)
     return error.badInput("the chat template does not show the text of the "
                           "last message, so that nothing can go on with it");
-  text.erase(at + last.size());
+  bool keepsSpace =
+      text.compare(at + endMark.size(), endSpace.size(), endSpace) == 0;
+  text.erase(at);
+  if (!keepsSpace)
+    text.erase(text.find_last_not_of(" \t\r\n") + 1);
   return true;
 }
 
@@ -306,9 +295,12 @@ bool ChatPrompt::render(const JsonValue &messages, const Request &request,
     setMember(all, more->keys[i], more->items[i]);
   if (request.tools)
     setMember(all, "tools", *request.tools);
+  JsonValue marked = messages;
+  if (request.continuesLast)
+    markLast(marked);
   if (!render(request.tools && toolUse ? *toolUse : *chat, std::move(all),
-              messages, request.opensAnswer, text, error) ||
-      (request.continuesLast && !endWithLast(messages, text, error)))
+              std::move(marked), request.opensAnswer, text, error) ||
+      (request.continuesLast && !endAtMark(text, error)))
     return false;
   layOutPictures(images, countPictures(messages), text);
   return !text.empty() ||

@@ -7,6 +7,8 @@
 
 #include "PlainTools.h"
 
+#include "../JsonMembers.h"
+
 #include <algorithm>
 
 namespace attune::runtime {
@@ -31,13 +33,6 @@ std::string describeTools(const JsonValue &tools) {
          "without them.";
 }
 
-static JsonValue *memberOf(JsonValue &object, std::string_view key) {
-  for (size_t i = 0; i < object.keys.size(); ++i)
-    if (object.keys[i] == key)
-      return &object.items[i];
-  return nullptr;
-}
-
 static void removeMember(JsonValue &object, std::string_view key) {
   for (size_t i = 0; i < object.keys.size(); ++i)
     if (object.keys[i] == key) {
@@ -45,13 +40,6 @@ static void removeMember(JsonValue &object, std::string_view key) {
       object.items.erase(object.items.begin() + static_cast<ptrdiff_t>(i));
       return;
     }
-}
-
-static JsonValue makeText(std::string text) {
-  JsonValue value;
-  value.kind = JsonValue::Kind::String;
-  value.string = std::move(text);
-  return value;
 }
 
 static JsonValue makeObject(const char *first, std::string text,

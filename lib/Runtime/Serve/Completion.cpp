@@ -112,12 +112,21 @@ bool Choice::push(const NewToken &token) {
 
 void Choice::passOn(const std::string &piece) {
   numShown += piece.size();
-  show(reader ? reader->push(piece) : AnswerText{"", piece});
+  AnswerText read = reader ? reader->push(piece) : AnswerText{"", piece};
+  if (!logprobs.empty())
+    logprobs.back().isContent = !reader || reader->isContent();
+  show(read);
 }
 
 void Choice::show(const AnswerText &piece) {
   text.reasoning += piece.reasoning;
   text.content += piece.content;
+  // What was certain of earlier tokens is known now.
+  if (piece.content.empty() && !piece.reasoning.empty())
+    for (size_t i = numRead; i < logprobs.size(); ++i)
+      logprobs[i].isContent = false;
+  if (!piece.content.empty() || !piece.reasoning.empty())
+    numRead = logprobs.size();
   if (!completion->request.streams)
     return;
   sendText("reasoning_content", text.reasoning);
@@ -127,8 +136,13 @@ void Choice::show(const AnswerText &piece) {
 void Choice::sendText(const char *member, std::string &piece) {
   if (piece.empty())
     return;
-  size_t from = std::exchange(numSent, logprobs.size());
-  completion->sendPiece(*this, member, piece, formatLogprobs(from));
+  if (member == std::string_view("reasoning_content") &&
+      completion->scoresContentAlone()) {
+    completion->sendPiece(*this, member, piece, "null");
+  } else {
+    size_t from = std::exchange(numSent, logprobs.size());
+    completion->sendPiece(*this, member, piece, formatLogprobs(from));
+  }
   piece.clear();
 }
 
@@ -161,8 +175,11 @@ void Choice::finish(const char *why, const Error &error) {
   if (stop.isStopped())
     reason = "stop";
   // Tokens whose text is behind a stop text were not written.
-  while (stop.isStopped() && !logprobs.empty() &&
-         logprobs.back().offset >= numShown && logprobs.size() > numSent)
+  // Who scores a text leaves one out all the same.
+  size_t least =
+      std::max<size_t>(numSent, completion->request.echoesScores() ? 1 : 0);
+  while (stop.isStopped() && logprobs.size() > least &&
+         logprobs.back().offset >= numShown)
     logprobs.pop_back();
   owner->finishChoice(*this);
 }
@@ -210,12 +227,17 @@ static void appendNumber(std::string &out, double value) {
   out += number;
 }
 
+/// `tokenizer` is null where tokens have numbers alone.
+static std::string nameToken(const Tokenizer *tokenizer, int64_t id) {
+  return tokenizer ? tokenizer->bytesOf(id) : "token_id:" + std::to_string(id);
+}
+
 /// A token in the form of the interface for chats.
 static void appendToken(std::string &out, const Tokenizer *tokenizer,
-                        const TokenLogprob &token) {
+                        bool namesIds, const TokenLogprob &token) {
   std::string bytes = tokenizer ? tokenizer->bytesOf(token.id) : "";
   out += "{\"token\":";
-  appendJsonString(out, bytes);
+  appendJsonString(out, namesIds ? nameToken(nullptr, token.id) : bytes);
   out += ",\"id\":" + std::to_string(token.id) + ",\"logprob\":";
   appendNumber(out, token.logprob);
   out += ",\"bytes\":[";
@@ -225,21 +247,20 @@ static void appendToken(std::string &out, const Tokenizer *tokenizer,
   out += ']';
 }
 
-/// `tokenizer` is null where tokens have numbers alone.
-static std::string nameToken(const Tokenizer *tokenizer, int64_t id) {
-  return tokenizer ? tokenizer->bytesOf(id) : "token_id:" + std::to_string(id);
-}
-
 std::string Choice::formatChatLogprobs(size_t from) const {
   const Tokenizer *tokenizer = completion->model.tokenizer;
+  bool namesIds = completion->request.namesIds;
   std::string out;
   for (size_t i = from; i < logprobs.size(); ++i) {
-    out += i > from ? "," : "{\"content\":[";
-    appendToken(out, tokenizer, logprobs[i].own);
+    if (completion->scoresContentAlone() &&
+        (i >= numRead || !logprobs[i].isContent))
+      continue;
+    out += out.empty() ? "{\"content\":[" : ",";
+    appendToken(out, tokenizer, namesIds, logprobs[i].own);
     out += ",\"top_logprobs\":[";
     for (size_t k = 0; k < logprobs[i].likeliest.size(); ++k) {
       out += k ? "," : "";
-      appendToken(out, tokenizer, logprobs[i].likeliest[k]);
+      appendToken(out, tokenizer, namesIds, logprobs[i].likeliest[k]);
       out += '}';
     }
     out += "]}";
@@ -321,14 +342,24 @@ std::string Choice::formatLogprobs(size_t from, bool echoed) const {
     std::unique_ptr<StreamDecoder> decoder;
     if (tokenizer)
       decoder.reset(new StreamDecoder(*tokenizer, /*skipSpecial=*/true));
-    size_t offset = 0;
+    size_t offset = 0, bytes = 0;
     for (size_t place = 0; place < prompt.ids.size(); ++place) {
       if (place == 0)
         columns.addFirst(prompt.ids[0]);
       else
         columns.add(scores[place].own, scores[place].likeliest, most, offset);
-      if (decoder)
-        offset += countCharacters(decoder->push(prompt.ids[place]));
+      if (!decoder)
+        continue;
+      // A text may spell special tokens out, which others do not have in it.
+      int64_t id = prompt.ids[place];
+      std::string piece = decoder->push(id);
+      if (tokenizer->isSpecial(id)) {
+        std::string_view token = tokenizer->tokenOf(id);
+        if (std::string_view(prompt.text).substr(bytes, token.size()) == token)
+          piece += token;
+      }
+      bytes = std::min(bytes + piece.size(), prompt.text.size());
+      offset += countCharacters(piece);
     }
   }
   size_t before = completion->request.echo ? countCharacters(prompt.text) : 0;
@@ -343,7 +374,7 @@ std::string Choice::formatLogprobs(size_t from, bool echoed) const {
 //===----------------------------------------------------------------------===//
 
 void Completion::start(Scheduler &scheduler) {
-  id = makeId(request.isChat ? "chatcmpl-" : "cmpl-");
+  id = makeId(idKind());
   created = static_cast<int64_t>(std::time(nullptr));
   for (const CompletionPrompt &prompt : request.prompts) {
     exchange->promptTokens += static_cast<int64_t>(prompt.ids.size());
@@ -378,7 +409,10 @@ void Completion::start(Scheduler &scheduler) {
     sequence.ends = request.ends;
     sequence.wantsLogits =
         request.options.logprobs >= 0 || request.scoresPrompt();
-    sequence.scoresPrompt = request.scoresPrompt();
+    // One text of a prompt has it scored. An event of a stream has scores, too,
+    // so that each waits for its own.
+    sequence.scoresPrompt =
+        request.scoresPrompt() && (request.streams || i % request.choices == 0);
     sequence.automaton = request.options.automaton;
     sequence.formBehind = request.options.formBehind;
     if (request.choices > 1)

@@ -52,6 +52,7 @@ private:
     size_t offset = 0;         ///< bytes of text before it
     size_t firstCharacter = 0; ///< characters of text before it
     int64_t rank = 0;          ///< of a prompt's: 1 is the likeliest
+    bool isContent = true;     ///< not reasoning, a call or a mark
   };
 
   void noteLogprobs(const NewToken &token);
@@ -75,6 +76,7 @@ private:
   size_t numCharacters = 0; ///< of these bytes
   size_t numShown = 0;      ///< bytes of text that were not stopped
   size_t numSent = 0;       ///< entries of `logprobs` that were sent
+  size_t numRead = 0;       ///< of which it is certain what became of them
   std::unique_ptr<AnswerReader> reader; ///< null: the text is as it is
   std::vector<ToolCall> calls;
   std::vector<Entry> logprobs;
@@ -101,6 +103,11 @@ protected:
   friend class Choice;
 
   // What is sent, in the form of completions and chats.
+  virtual const char *idKind() const {
+    return request.isChat ? "chatcmpl-" : "cmpl-";
+  }
+  /// Log-probabilities are those of content, not of all tokens.
+  virtual bool scoresContentAlone() const { return false; }
   /// The next piece of a choice's text; of a chat, "content" or
   /// "reasoning_content".
   virtual void sendPiece(Choice &choice, const char *member,

@@ -18,9 +18,14 @@
 namespace attune::runtime {
 
 static constexpr int64_t mostChoices = 16;
-/// Log-probabilities of a reply's prompts: 64 MiB of them.
+/// Log-probabilities of prompts in a reply. Each takes 64 bytes or less until
+/// then, and some 20 as JSON.
 static constexpr int64_t mostScores = int64_t(1) << 22;
 static constexpr size_t mostPrompts = 64, mostStops = 16;
+/// Each of a request's texts, of which there may be a thousand, has a copy of
+/// these.
+static constexpr size_t mostStopIds = 256, mostBiases = 4096,
+                        mostStopBytes = 4096;
 
 bool CompletionRequest::readPrompts(RequestFields &fields,
                                     const ServedModel &model,
@@ -79,6 +84,11 @@ static bool readBias(const JsonValue &bias, RequestFields &fields,
                      RequestError &error) {
   if (!bias.isObject())
     return fields.expected("logit_bias", "an object of token ids", bias);
+  if (bias.keys.size() > mostBiases)
+    return error.set("'logit_bias': expected at most " +
+                         std::to_string(mostBiases) + " tokens, found " +
+                         std::to_string(bias.keys.size()),
+                     "logit_bias");
   for (size_t i = 0; i < bias.keys.size(); ++i) {
     const std::string &key = bias.keys[i];
     char *end = nullptr;
@@ -115,6 +125,8 @@ bool CompletionRequest::readSampling(RequestFields &fields,
       !fields.take("presence_penalty", -100, 100, sampling.presencePenalty) ||
       !fields.take("repetition_penalty", 0.01, 100,
                    sampling.repetitionPenalty) ||
+      !fields.take("repeat_penalty", 0.01, 100, // llama.cpp's name
+                   sampling.repetitionPenalty) ||
       !fields.take("min_tokens", 0, INT64_MAX, sampling.minNewTokens) ||
       !fields.take("ignore_eos", options.ignoreEos) ||
       !fields.take("seed", INT64_MIN, INT64_MAX, seed))
@@ -130,6 +142,7 @@ bool CompletionRequest::readSampling(RequestFields &fields,
       {"min_p", "min-p"},
       {"top_k", "top-k"},
       {"repetition_penalty", "repetition-penalty"},
+      {"repeat_penalty", "repetition-penalty"},
       {"min_tokens", "min-new-tokens"}};
   for (auto [field, option] : names)
     if (fields.has(field))
@@ -157,12 +170,30 @@ bool CompletionRequest::readSampling(RequestFields &fields,
          error.set(problem.message);
 }
 
+static bool readStopIds(const JsonValue &value, RequestFields &fields,
+                        const ServedModel &model, std::vector<int64_t> &ids,
+                        RequestError &error) {
+  if (!fields.takeIds("stop_token_ids", value, model.vocabulary, ids))
+    return false;
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids.size() <= mostStopIds ||
+         error.set("'stop_token_ids': expected at most " +
+                       std::to_string(mostStopIds) + " ids, found " +
+                       std::to_string(ids.size()),
+                   "stop_token_ids");
+}
+
 bool CompletionRequest::readOutput(RequestFields &fields,
                                    const ServedModel &model,
                                    RequestError &error) {
   int64_t most = -1;
-  for (const char *name : {"max_tokens", "max_completion_tokens"})
-    if (!fields.take(name, isChat ? 1 : 0, INT64_MAX, most))
+  // llama.cpp's name, and -1 for as many as there may be.
+  const JsonValue *predict = fields.find("n_predict");
+  bool isEndless = predict && predict->isNumber() && predict->real == -1;
+  for (const char *name : {"n_predict", "max_tokens", "max_completion_tokens"})
+    if (!(isEndless && fields.find(name) == predict) &&
+        !fields.take(name, isChat ? 1 : 0, INT64_MAX, most))
       return false;
   if (most >= 0) {
     options.maxNewTokens = most;
@@ -184,7 +215,7 @@ bool CompletionRequest::readOutput(RequestFields &fields,
   if (!fields.take("prompt_logprobs", 0, 20, promptLogprobs))
     return false;
   if (const JsonValue *ids = fields.find("stop_token_ids"))
-    if (!fields.takeIds("stop_token_ids", *ids, model.vocabulary, stopIds))
+    if (!readStopIds(*ids, fields, model, stopIds, error))
       return false;
   if (!fields.take("n", 1, mostChoices, choices) ||
       !fields.take("best_of", 1, INT64_MAX, bestOf) ||
@@ -204,9 +235,14 @@ bool CompletionRequest::readOutput(RequestFields &fields,
     return error.set("'prompt_logprobs' are part of a whole reply, not of a "
                      "stream",
                      "prompt_logprobs");
-  for (const std::string &stop : options.stops)
+  for (const std::string &stop : options.stops) {
     if (stop.empty())
       return error.set("'stop': a text is empty", "stop");
+    if (stop.size() > mostStopBytes)
+      return error.set("'stop': expected texts of at most " +
+                           std::to_string(mostStopBytes) + " bytes",
+                       "stop");
+  }
   if (!model.tokenizer && !options.stops.empty())
     return error.set("'stop': the model carries no tokenizer", "stop");
   if (const JsonValue *of = fields.find("stream_options")) {
@@ -311,14 +347,21 @@ bool CompletionRequest::checkLengths(const ServedModel &model,
     if (scoresPrompt() && !prompt.pictures.empty())
       return refuseScores("prompts with pictures are not scored", error);
   }
-  int64_t most = mostScores / (numScores() + 1);
-  if (scoresPrompt() && sum > most)
-    return refuseScores("the prompts have " + std::to_string(sum) +
-                            " tokens, of which at most " +
-                            std::to_string(most) + " are scored at once with " +
-                            std::to_string(numScores()) +
-                            " likeliest ones beside each",
-                        error);
+  if (!scoresPrompt())
+    return true;
+  // The reply has them once for each choice, and in two forms if both are
+  // wanted.
+  int64_t ofEach = (echoesScores() ? options.logprobs + 1 : 0) * choices +
+                   (promptLogprobs + 1) * (isChat ? 1 : choices);
+  int64_t most = mostScores / ofEach;
+  if (sum > most)
+    return refuseScores(
+        "the prompts have " + std::to_string(sum) +
+            " tokens, of which at most " + std::to_string(most) +
+            " are scored at once with " + std::to_string(numScores()) +
+            " likeliest ones beside each" +
+            (choices > 1 ? " in " + std::to_string(choices) + " choices" : ""),
+        error);
   return true;
 }
 

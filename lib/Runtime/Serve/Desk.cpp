@@ -332,18 +332,30 @@ void Desk::rerank(const ExchangePtr &exchange, const JsonValue &body) {
          fields.take("return_documents", isReturned) &&
          readDocuments(fields, documents, error) &&
          chooseModel(fields, settings, error);
+  auto checkLength = [&](std::string_view text, const char *parameter) {
+    int64_t context = model.info->context;
+    return context <= 0 ||
+           findBeginning(*model.tokenizer, text, size_t(context),
+                         model.cutBytes)
+                   .size() == text.size() ||
+           error.set("'" + std::string(parameter) + "': a text has more than " +
+                         std::to_string(context) +
+                         " tokens, which are the model's context",
+                     parameter, "context_length_exceeded");
+  };
+  // The query is cut again beside each document.
+  constexpr size_t mostQueries = size_t(1) << 24;
+  if (good && query.size() * documents.size() > mostQueries)
+    good = error.set("'query': expected at most " +
+                         std::to_string(mostQueries / documents.size()) +
+                         " bytes beside " + std::to_string(documents.size()) +
+                         " documents, found " + std::to_string(query.size()),
+                     "query");
+  good = good && checkLength(query, "query");
   for (size_t i = 0; good && i < documents.size(); ++i) {
     Error problem;
     std::string_view second = documents[i];
-    int64_t most = model.info->context;
-    for (std::string_view text : {std::string_view(query), second})
-      if (most > 0 &&
-          findBeginning(*model.tokenizer, text, size_t(most), model.cutBytes)
-                  .size() < text.size())
-        good = error.set("'documents': a text has more than " +
-                             std::to_string(most) +
-                             " tokens, which are the model's context",
-                         "documents", "context_length_exceeded");
+    good = checkLength(second, "documents");
     if (!good)
       break;
     inputs.emplace_back();

@@ -7,6 +7,7 @@
 
 #include "MessageParts.h"
 
+#include "../JsonMembers.h"
 #include "../Text/Unicode.h"
 
 #include <algorithm>
@@ -62,11 +63,6 @@ bool decodeDataUrl(std::string_view url, std::string &bytes,
     bytes += static_cast<char>(group >> 2 & 0xff);
   }
   return true;
-}
-
-static const std::string *textOf(const JsonValue &object, const char *key) {
-  const JsonValue *value = object.isObject() ? object.find(key) : nullptr;
-  return value && value->isString() ? &value->string : nullptr;
 }
 
 bool MessageReader::readPicture(const JsonValue &part) {
@@ -137,27 +133,7 @@ bool MessageReader::readParts(JsonValue &content, bool isUser) {
   return true;
 }
 
-static void setText(JsonValue &message, const char *name,
-                    const std::string &text) {
-  size_t at = 0;
-  while (at < message.keys.size() && message.keys[at] != name)
-    ++at;
-  if (at == message.keys.size()) {
-    message.keys.push_back(name);
-    message.items.emplace_back();
-  }
-  message.items[at] = JsonValue();
-  message.items[at].kind = JsonValue::Kind::String;
-  message.items[at].string = text;
-}
-
 bool restoreArguments(JsonValue &messages, const JsonValue &given) {
-  auto memberOf = [](JsonValue &object, std::string_view key) -> JsonValue * {
-    for (size_t i = 0; i < object.keys.size(); ++i)
-      if (object.keys[i] == key)
-        return &object.items[i];
-    return nullptr;
-  };
   bool any = false;
   for (size_t i = 0; i < given.items.size(); ++i) {
     const JsonValue *from = given.items[i].find("tool_calls");
@@ -169,7 +145,7 @@ bool restoreArguments(JsonValue &messages, const JsonValue &given) {
           function ? textOf(*function, "arguments") : nullptr;
       if (!text || !own)
         continue;
-      setText(*own, "arguments", *text);
+      setMember(*own, "arguments", makeText(*text));
       any = true;
     }
   }
@@ -185,13 +161,28 @@ static void nameReasoning(JsonValue &message) {
     text = textOf(message, "reasoning");
   if (!text)
     return;
-  std::string reasoning = *text; // which setText() may move
+  std::string reasoning = *text; // which setMember() may move
   const JsonValue *content = message.find("content");
   bool isSilent = !content || content->isNull() ||
                   (content->isString() && content->string.empty());
-  setText(message, "reasoning_content", reasoning);
+  setMember(message, "reasoning_content", makeText(reasoning));
   if (isSilent)
-    setText(message, "thinking", reasoning);
+    setMember(message, "thinking", makeText(reasoning));
+}
+
+bool MessageReader::readArguments(JsonValue &call) {
+  JsonValue *function = memberOf(call, "function");
+  JsonValue *arguments = function ? memberOf(*function, "arguments") : nullptr;
+  if (!arguments || !arguments->isString())
+    return true;
+  if (arguments->string.size() > argumentsLeft)
+    return fail("the arguments of calls have more than 2 MiB");
+  argumentsLeft -= arguments->string.size();
+  JsonValue read;
+  std::string ignored;
+  if (parseJson(arguments->string, read, ignored))
+    *arguments = std::move(read);
+  return true;
 }
 
 bool MessageReader::read(JsonValue &message) {
@@ -224,21 +215,14 @@ bool MessageReader::read(JsonValue &message) {
     } else if (message.keys[i] == "tool_calls" && value.isArray()) {
       hasCalls = !value.items.empty();
       for (JsonValue &call : value.items)
-        for (size_t f = 0; f < call.keys.size(); ++f)
-          for (size_t a = 0; a < call.items[f].keys.size(); ++a) {
-            JsonValue &arguments = call.items[f].items[a], read;
-            std::string ignored;
-            if (call.keys[f] == "function" &&
-                call.items[f].keys[a] == "arguments" && arguments.isString() &&
-                parseJson(arguments.string, read, ignored))
-              arguments = std::move(read);
-          }
+        if (!readArguments(call))
+          return false;
     }
   }
   nameReasoning(message);
   // Templates look into the content of an answer that is nothing but calls.
   if (!hasContent && hasCalls)
-    setText(message, "content", "");
+    setMember(message, "content", makeText(""));
   return hasContent || hasCalls || fail("a message has no content");
 }
 

@@ -50,6 +50,7 @@ public:
 private:
   bool readParts(JsonValue &content, bool isUser);
   bool readPicture(const JsonValue &part);
+  bool readArguments(JsonValue &call);
   bool fail(const std::string &what, const char *code = "") {
     return error.set("'messages': " + what, "messages", code);
   }
@@ -57,6 +58,8 @@ private:
   const ModelInfo &model;
   int64_t capacity;
   uint64_t pixelsLeft;
+  /// Bytes of calls' arguments, whose values take a hundred times the memory.
+  size_t argumentsLeft = size_t(2) << 20;
   bool keepsParts;
   RequestError &error;
 };

@@ -61,10 +61,14 @@ static const char *readSource(Source source, const JsonValue &value,
     // vLLM takes the text of a schema, too.
     JsonValue read;
     std::string ignored;
-    bool isText = value.isString() && parseJson(value.string, read, ignored);
+    JsonLimits limits;
+    limits.maxBytes = size_t(1) << 20;
+    limits.maxValues = 20000;
+    bool isText =
+        value.isString() && parseJson(value.string, read, ignored, limits);
     form.kind = TextForm::Kind::JsonSchema;
     if (!value.isObject() && !isText && !value.isBool())
-      return "a JSON schema";
+      return "a JSON schema, as a text one of at most 1 MiB and 20000 values";
     appendJson(form.source, isText ? read : value);
     return nullptr;
   }

@@ -21,6 +21,7 @@ static constexpr std::string_view known[] = {
     "response_format", "stop_token_ids", "guided_json", "guided_regex",
     "guided_grammar", "guided_choice", "structured_outputs", "json_schema",
     "grammar", "return_tokens_as_token_ids", "prompt_logprobs",
+    "repeat_penalty", "n_predict",
     // Whose request it is, what becomes of it, and how fast it is.
     "user", "metadata", "store", "service_tier", "safety_identifier",
     "prompt_cache_key", "prompt_cache_retention", "prediction", "verbosity",
@@ -82,8 +83,6 @@ static constexpr Missing missing[] = {
     {"xtc_probability", "0"},
     {"dry_multiplier", "0"},
     {"no_repeat_ngram_size", "0"},
-    {"repeat_penalty", "1"},
-    {"n_predict", "-1"},
     {"n_probs", "0"},
     // Of texts in a chat, and of chats in a text.
     {"echo", "false"},
@@ -122,9 +121,10 @@ bool checkMembers(const JsonValue &body, bool chat,
     const Missing *found =
         std::find_if(std::begin(missing), std::end(missing),
                      [&](const Missing &each) { return each.name == name; });
-    if (found == std::end(missing))
+    constexpr size_t most = 32; // the server tells of no more
+    if (found == std::end(missing) && unknown.size() < most)
       unknown.push_back(name);
-    else if (!isEqual(body.items[i], found->neutral))
+    if (found != std::end(missing) && !isEqual(body.items[i], found->neutral))
       return error.set("'" + name + "' is not supported by this server" +
                            (found->neutral.empty()
                                 ? ""

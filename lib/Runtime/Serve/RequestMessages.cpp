@@ -12,7 +12,7 @@
 
 namespace attune::runtime {
 
-static constexpr size_t mostMessages = 4096;
+static constexpr size_t mostMessages = 4096, mostVariables = 256;
 
 /// Moves a schema to `place` of another one: what it refers to, as
 /// #/$defs/NAME, moves with it. Data in it (const, enum, examples) stays as it
@@ -115,7 +115,8 @@ bool CompletionRequest::readToolChoice(RequestFields &fields,
 
 /// Variables of the chat template. Templates call what `reasoning_effort` says
 /// by one of three names; they pass over others.
-static bool readVariables(RequestFields &fields, JsonValue &variables) {
+static bool readVariables(RequestFields &fields, JsonValue &variables,
+                          RequestError &error) {
   variables.kind = JsonValue::Kind::Object;
   auto set = [&](const char *name, JsonValue value) {
     variables.keys.push_back(name);
@@ -142,6 +143,11 @@ static bool readVariables(RequestFields &fields, JsonValue &variables) {
   const JsonValue *given = fields.find("chat_template_kwargs");
   if (given && !given->isObject())
     return fields.expected("chat_template_kwargs", "an object", *given);
+  if (given && given->items.size() > mostVariables)
+    return error.set("'chat_template_kwargs': expected at most " +
+                         std::to_string(mostVariables) + " members, found " +
+                         std::to_string(given->items.size()),
+                     "chat_template_kwargs");
   for (size_t i = 0; given && i < given->items.size(); ++i)
     set(given->keys[i].c_str(), given->items[i]);
   return true;
@@ -184,7 +190,7 @@ bool CompletionRequest::readMessages(RequestFields &fields,
   JsonValue variables;
   if (!fields.take("parallel_tool_calls", callsMany) ||
       !fields.take("continue_final_message", request.continuesLast) ||
-      !readVariables(fields, variables))
+      !readVariables(fields, variables, error))
     return false;
   callsOnce = !callsMany;
   request.opensAnswer = !request.continuesLast;
@@ -230,6 +236,9 @@ bool CompletionRequest::layOutMessages(const JsonValue &given,
     return chat.render(messages, request, text, problem) ||
            error.set(problem.message, "messages");
   }
+  // Such a template may as well leave calls out.
+  if (!chat.takesTools() && !chat.contains("tool_calls") && hasCalls(messages))
+    tellOfTools(messages, "", chat.takesSystem());
   request.tools = tools;
   if (chat.render(messages, request, text, problem))
     return true;

@@ -60,11 +60,6 @@ std::string ResponseReply::formatPart(const Item &item) const {
 
 std::string ResponseReply::formatItem(const Item &item) const {
   std::string out = "{\"id\":\"" + item.id + "\",\"type\":\"";
-  const char *state =
-      !item.isDone ? "in_progress"
-      : status == std::string_view("incomplete") && &item == &items.back()
-          ? "incomplete"
-          : "completed";
   std::string part = item.isDone ? formatPart(item) : "";
   if (item.kind == Kind::Reasoning) {
     out += "reasoning\",\"summary\":[" + part + "]";
@@ -76,7 +71,7 @@ std::string ResponseReply::formatItem(const Item &item) const {
     out += ",\"arguments\":";
     appendJsonString(out, item.isDone ? item.text : "");
   }
-  return out + ",\"status\":\"" + state + "\"}";
+  return out + ",\"status\":\"" + item.status + "\"}";
 }
 
 /// Where the last item is.
@@ -131,6 +126,7 @@ void ResponseReply::close() {
          place() + ",\"name\":" + name + ",\"arguments\":" + text);
   }
   item.isDone = true;
+  item.status = status;
   send("response.output_item.done",
        "\"output_index\":" + std::to_string(items.size() - 1) +
            ",\"item\":" + formatItem(item));

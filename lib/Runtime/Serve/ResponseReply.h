@@ -30,8 +30,11 @@ private:
     std::string logprobs; ///< of a message: JSON of its tokens
     std::string name, callId;
     bool isDone = false;
+    const char *status = "in_progress"; ///< when it was done
   };
 
+  const char *idKind() const override { return "resp_"; }
+  bool scoresContentAlone() const override { return true; }
   void sendPiece(Choice &choice, const char *member, const std::string &piece,
                  const std::string &logprobs) override;
   void sendCalls(Choice &choice) override;

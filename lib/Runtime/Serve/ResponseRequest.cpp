@@ -7,40 +7,12 @@
 
 #include "ResponseRequest.h"
 
+#include "../JsonMembers.h"
+
 #include <algorithm>
 #include <iterator>
 
 namespace attune::runtime {
-
-static JsonValue makeText(std::string text) {
-  JsonValue value;
-  value.kind = JsonValue::Kind::String;
-  value.string = std::move(text);
-  return value;
-}
-
-static void set(JsonValue &object, std::string_view name, JsonValue value) {
-  object.kind = JsonValue::Kind::Object;
-  for (size_t i = 0; i < object.keys.size(); ++i)
-    if (object.keys[i] == name) {
-      object.items[i] = std::move(value);
-      return;
-    }
-  object.keys.emplace_back(name);
-  object.items.push_back(std::move(value));
-}
-
-static const std::string *textOf(const JsonValue &object, const char *name) {
-  const JsonValue *value = object.isObject() ? object.find(name) : nullptr;
-  return value && value->isString() ? &value->string : nullptr;
-}
-
-static JsonValue *memberOf(JsonValue &object, std::string_view name) {
-  for (size_t i = 0; i < object.keys.size(); ++i)
-    if (object.keys[i] == name)
-      return &object.items[i];
-  return nullptr;
-}
 
 //===----------------------------------------------------------------------===//
 // Items
@@ -70,8 +42,9 @@ private:
   JsonValue &openAnswer();
 
   RequestError &error;
-  bool answers = false; ///< the last message is an answer that may go on
-  bool hasText = false; ///< and has its text
+  std::string reasoning; ///< of the next answer
+  bool answers = false;  ///< the last message is an answer that may go on
+  bool hasText = false;  ///< and has its text
 };
 } // namespace
 
@@ -86,8 +59,8 @@ void ItemReader::addMessage(const std::string &role, JsonValue content) {
     return;
   }
   messages.items.emplace_back();
-  set(messages.items.back(), "role", makeText(role));
-  set(messages.items.back(), "content", std::move(content));
+  setMember(messages.items.back(), "role", makeText(role));
+  setMember(messages.items.back(), "content", std::move(content));
   answers = false;
 }
 
@@ -97,7 +70,11 @@ JsonValue &ItemReader::openAnswer() {
     addMessage("assistant", JsonValue());
   hasText = answers && hasText;
   answers = true;
-  return messages.items.back();
+  JsonValue &answer = messages.items.back();
+  if (!reasoning.empty())
+    setMember(answer, "reasoning_content", makeText(std::move(reasoning)));
+  reasoning.clear();
+  return answer;
 }
 
 bool ItemReader::readContent(const JsonValue &from, JsonValue &content) {
@@ -119,15 +96,15 @@ bool ItemReader::readContent(const JsonValue &from, JsonValue &content) {
       words = textOf(part, "refusal");
     if (words) {
       text += *words;
-      set(plain, "type", makeText("text"));
-      set(plain, "text", makeText(*words));
+      setMember(plain, "type", makeText("text"));
+      setMember(plain, "text", makeText(*words));
     } else if (const std::string *url = textOf(part, "image_url");
                type && *type == "input_image" && url) {
       isText = false;
       JsonValue inner;
-      set(inner, "url", makeText(*url));
-      set(plain, "type", makeText("image_url"));
-      set(plain, "image_url", std::move(inner));
+      setMember(inner, "url", makeText(*url));
+      setMember(plain, "type", makeText("image_url"));
+      setMember(plain, "image_url", std::move(inner));
     } else {
       return fail("expected parts {\"type\": \"input_text\", \"text\": ...} "
                   "and {\"type\": \"input_image\", \"image_url\": ...}, found "
@@ -150,12 +127,13 @@ bool ItemReader::readMessage(const JsonValue &item) {
   if (!readContent(*given, content))
     return false;
   if (*role != "assistant") {
+    reasoning.clear(); // no answer came
     addMessage(*role == "developer" ? "system" : *role, std::move(content));
     return true;
   }
   if (hasText)
     answers = false; // two answers
-  set(openAnswer(), "content", std::move(content));
+  setMember(openAnswer(), "content", std::move(content));
   hasText = true;
   return true;
 }
@@ -168,14 +146,14 @@ bool ItemReader::readCall(const JsonValue &item) {
                 "'arguments'");
   JsonValue &answer = openAnswer();
   JsonValue function, call, list;
-  set(function, "name", makeText(*name));
-  set(function, "arguments", makeText(*arguments));
-  set(call, "id", makeText(*id));
-  set(call, "type", makeText("function"));
-  set(call, "function", std::move(function));
+  setMember(function, "name", makeText(*name));
+  setMember(function, "arguments", makeText(*arguments));
+  setMember(call, "id", makeText(*id));
+  setMember(call, "type", makeText("function"));
+  setMember(call, "function", std::move(function));
   if (!memberOf(answer, "tool_calls")) {
     list.kind = JsonValue::Kind::Array;
-    set(answer, "tool_calls", std::move(list));
+    setMember(answer, "tool_calls", std::move(list));
   }
   memberOf(answer, "tool_calls")->items.push_back(std::move(call));
   return true;
@@ -189,12 +167,14 @@ bool ItemReader::readResult(const JsonValue &item) {
     return fail("expected a function_call_output with 'call_id' and 'output'");
   if (!readContent(*output, content))
     return false;
+  reasoning.clear();
   addMessage("tool", std::move(content));
-  set(messages.items.back(), "tool_call_id", makeText(*id));
+  setMember(messages.items.back(), "tool_call_id", makeText(*id));
   return true;
 }
 
-/// What a model wrote to think comes back as a summary, or as it was.
+/// What a model wrote to think comes back as a summary, or as it was. The
+/// answer behind it may be missing.
 bool ItemReader::readReasoning(const JsonValue &item) {
   std::string text;
   for (const char *name : {"content", "summary"}) {
@@ -204,8 +184,7 @@ bool ItemReader::readReasoning(const JsonValue &item) {
         text += (text.empty() ? "" : "\n") + *part;
   }
   answers = answers && !hasText;
-  if (!text.empty())
-    set(openAnswer(), "reasoning_content", makeText(std::move(text)));
+  reasoning += (reasoning.empty() || text.empty() ? "" : "\n") + text;
   return true;
 }
 
@@ -273,9 +252,9 @@ static bool makeFunction(const JsonValue &tool, const char *member,
   JsonValue function;
   for (size_t i = 0; i < tool.keys.size(); ++i)
     if (tool.keys[i] != "type" && !tool.items[i].isNull())
-      set(function, tool.keys[i], tool.items[i]);
-  set(made, "type", makeText("function"));
-  set(made, "function", std::move(function));
+      addMember(function, tool.keys[i], tool.items[i]);
+  setMember(made, "type", makeText("function"));
+  setMember(made, "function", std::move(function));
   return true;
 }
 
@@ -292,10 +271,10 @@ static bool makeFormat(const JsonValue &text, JsonValue &chat,
   if (type && *type == "json_schema") {
     JsonValue inner;
     if (const JsonValue *schema = format->find("schema"))
-      set(inner, "schema", *schema);
-    set(made, "json_schema", std::move(inner));
+      setMember(inner, "schema", *schema);
+    setMember(made, "json_schema", std::move(inner));
   }
-  set(chat, "response_format", std::move(made));
+  setMember(chat, "response_format", std::move(made));
   return true;
 }
 
@@ -335,7 +314,7 @@ static bool readItems(RequestFields &fields, JsonValue &chat,
     for (const JsonValue &item : input->items)
       if (!reader.read(item))
         return false;
-  set(chat, "messages", std::move(reader.messages));
+  setMember(chat, "messages", std::move(reader.messages));
   return true;
 }
 
@@ -351,7 +330,7 @@ static bool readTools(RequestFields &fields, JsonValue &chat,
       if (!makeFunction(tool, "tools", list.items.back(), error))
         return false;
     }
-    set(chat, "tools", std::move(list));
+    setMember(chat, "tools", std::move(list));
   }
   if (const JsonValue *choice = fields.find("tool_choice")) {
     JsonValue made = *choice;
@@ -360,7 +339,7 @@ static bool readTools(RequestFields &fields, JsonValue &chat,
       if (!makeFunction(*choice, "tool_choice", made, error))
         return false;
     }
-    set(chat, "tool_choice", std::move(made));
+    setMember(chat, "tool_choice", std::move(made));
   }
   return true;
 }
@@ -377,7 +356,7 @@ static bool readInclude(RequestFields &fields, JsonValue &chat) {
     JsonValue yes;
     yes.kind = JsonValue::Kind::Bool;
     yes.boolean = true;
-    set(chat, "logprobs", std::move(yes));
+    setMember(chat, "logprobs", std::move(yes));
   }
   return true;
 }
@@ -399,10 +378,17 @@ bool makeChatBody(const JsonValue &body, JsonValue &chat, RequestError &error) {
       return fields.expected("reasoning", "an object", *reasoning);
     const JsonValue *effort = reasoning->find("effort");
     if (effort && !effort->isNull())
-      set(chat, "reasoning_effort", *effort);
+      setMember(chat, "reasoning_effort", *effort);
   }
+  std::string truncation = "disabled";
+  if (!fields.take("truncation", truncation))
+    return false;
+  if (truncation != "disabled")
+    return error.set("'truncation': this server cuts nothing off an input: "
+                     "expected \"disabled\"",
+                     "truncation", "unsupported_parameter");
   if (const JsonValue *most = fields.find("max_output_tokens"))
-    set(chat, "max_completion_tokens", *most);
+    setMember(chat, "max_completion_tokens", *most);
   // `include_usage` and the like are of chats: here a stream has all.
   static constexpr std::string_view done[] = {
       "input",         "instructions",
@@ -429,7 +415,8 @@ bool makeChatBody(const JsonValue &body, JsonValue &chat, RequestError &error) {
       return error.set(
           "'" + name + "' is a member of chats, which responses do not have",
           name, "unsupported_parameter");
-    set(chat, name, body.items[i]);
+    // All that was set before is done or of chats.
+    addMember(chat, name, body.items[i]);
   }
   return true;
 }

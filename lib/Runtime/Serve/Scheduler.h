@@ -65,7 +65,7 @@ public:
 
 /// A text to continue.
 struct SequenceRequest {
-  std::vector<int64_t> prompt; ///< at least one token, fewer than the capacity
+  std::vector<int64_t> prompt;      ///< at least one token, and all fit
   std::vector<PicturePtr> pictures; ///< that its image tokens stand for
   int64_t adapter = 0;              ///< its number; 0: none
   int64_t limit = 1;                ///< most new tokens; 0: the prompt alone

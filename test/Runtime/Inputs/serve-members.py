@@ -6,6 +6,7 @@ prompt; BROKEN has a weight that is not a number.
 """
 import json
 import sys
+import time
 
 import serving
 
@@ -41,6 +42,65 @@ def long_texts():
         error = server.post("/v1/completions", {
             "prompt": [1, 2, 3], "echo": True, "logprobs": 1}, 500)["error"]
         assert "logits of the prompt hold NaN" in error["message"], error
+
+
+def limits():
+    """What a small request would multiply is refused."""
+    schema = json.dumps({"enum": list(range(30000))})
+    call = {"role": "assistant", "tool_calls": [{
+        "id": "a", "type": "function", "function": {
+            "name": "f", "arguments": json.dumps([1] * 400000)}}]}
+    say = [{"role": "user", "content": "a"}]
+    with serving.Server(parrot, "--chat-template=tools.jinja") as server:
+        def post(body, status):
+            chat = "messages" in body
+            return server.post("/v1/chat/completions" if chat else
+                               "/v1/completions",
+                               body if chat else {"prompt": "a", **body},
+                               status)
+
+        for body, parameter, wanted in (
+                ({"stop_token_ids": list(range(257))}, "stop_token_ids",
+                 "at most 256 ids, found 257"),
+                ({"logit_bias": {f"{i % 1000:0{4 + i // 1000}}": 1
+                                 for i in range(5000)}}, "logit_bias",
+                 "at most 4096 tokens, found 5000"),
+                ({"stop": "a" * 5000}, "stop", "at most 4096 bytes"),
+                ({"prompt": [[1] * 3999] * 64, "echo": True, "logprobs": 20,
+                  "n": 16}, "echo", "at most 12483 are scored at once with 20 "
+                 "likeliest ones beside each in 16 choices"),
+                ({"prompt": [[1] * 3999] * 64, "echo": True, "logprobs": 20,
+                  "n": 16, "prompt_logprobs": 20}, "echo", "at most 6241 are"),
+                ({"guided_json": schema}, "guided_json", "20000 values"),
+                ({"guided_json": " " * (2 << 20) + "{}"}, "guided_json",
+                 "1 MiB"),
+                ({"messages": say + [call, call, call]}, "messages", "2 MiB"),
+                ({"messages": say, "chat_template_kwargs": {
+                    f"v{i}": 1 for i in range(257)}}, "chat_template_kwargs",
+                 "at most 256 members, found 257"),
+                ({"repeat_penalty": 0}, "repeat_penalty", "from 0.01"),
+                ({"messages": say, "n_predict": 0}, "n_predict", "1 or more"),
+                ({"n_predict": -2}, "n_predict", "0 or more")):
+            error = post(body, 400)["error"]
+            assert error["param"] == parameter, error
+            assert wanted in error["message"], error
+        # As many of one as there may be values.
+        post({"stop_token_ids": [2] * 5000, "max_tokens": 1,
+              "repeat_penalty": 1.1}, 200)
+        reply = post({"prompt": "abcdef?", "n_predict": 2}, 200)
+        assert reply["usage"]["completion_tokens"] == 2, reply
+        reply = post({"prompt": "abcdef?", "n_predict": -1}, 200)
+        assert reply["choices"][0]["text"] == "abcdef", reply
+        # A request of many members takes no longer here than elsewhere. Looked
+        # for one by one, they would take tens of seconds.
+        many = {f"member{i}": 1 for i in range(100000)}
+        times = []
+        for path, body in (("/v1/completions", {"prompt": "a"}),
+                           ("/v1/responses", {"input": "a"})):
+            before = time.monotonic()
+            server.post(path, {**body, **many})
+            times.append(time.monotonic() - before)
+        assert times[1] < 5 * times[0] + 2, times
 
 
 def members_of_chats():
@@ -83,6 +143,13 @@ def members_of_chats():
         assert choice["finish_reason"] == "stop", choice
 
         reply = server.post("/v1/chat/completions", {
+            "messages": [{"role": "user", "content": "ab"}], "logprobs": True,
+            "top_logprobs": 1, "return_tokens_as_token_ids": True})
+        for token in reply["choices"][0]["logprobs"]["content"]:
+            for each in token, *token["top_logprobs"]:
+                assert each["token"] == f"token_id:{each['id']}", reply
+
+        reply = server.post("/v1/chat/completions", {
             "messages": [{"role": "user", "content": "ab"}],
             "prompt_logprobs": 0})
         first, *others = reply["prompt_logprobs"]
@@ -117,6 +184,31 @@ def members_of_chats():
                 "messages": [{"role": "assistant", "content": "b"}],
                 "continue_final_message": True, **more}, 400)["error"]
             assert error["param"] in ("continue_final_message", "messages")
+
+
+def continued_messages():
+    """A prompt ends where the last message does, whatever stands around it."""
+    marks = "<|im_start|>{{ m.role }}\n{{ m.content%s }}<|im_end|>\n"
+    said = "<|im_start|>assistant\n"
+    for trims, content, wanted in (("", "end", "end"), ("", "a \n", "a \n"),
+                                   (" | trim", " end ", "end"),
+                                   (" | trim", "im_end", "im_end"),
+                                   (" | trim + ' '", "a ", "a")):
+        with open("chatml.jinja", "w") as file:
+            file.write("{% for m in messages %}" + marks % trims +
+                       "{% endfor %}")
+        with serving.Server(parrot, "--chat-template=chatml.jinja") as server:
+            for form in content, [{"type": "text", "text": content}]:
+                reply = server.post("/v1/chat/completions", {
+                    "messages": [{"role": "assistant", "content": form}],
+                    "continue_final_message": True, "prompt_logprobs": 0,
+                    "max_tokens": 1})
+                tokens = [list(value.values())[0]["decoded_token"]
+                          for value in reply["prompt_logprobs"][1:]]
+                pieces = server.post("/tokenize", {
+                    "content": said + wanted, "with_pieces": True})["tokens"]
+                assert tokens == [each["piece"] for each in pieces][1:], (
+                    trims, content, tokens)
 
 
 def plain_tools():
@@ -175,6 +267,18 @@ def plain_tools():
                            max_tokens=80)
                 if "tool_calls" in made:
                     assert made["tool_calls"][0]["function"]["name"] == "add"
+    # ChatML shows whatever there is, and would leave calls out.
+    with open("plain.jinja", "w") as file:
+        file.write("{% for m in messages %}<|im_start|>{{ m.role }}\n"
+                   "{{ m.content }}<|im_end|>\n{% endfor %}?")
+    with serving.Server(parrot, "--chat-template=plain.jinja") as server:
+        for more in {}, {"tools": tools, "tool_choice": "none"}:
+            told = server.post("/v1/chat/completions", {
+                "messages": history, "max_tokens": 2000, **more})
+            told = told["choices"][0]["message"]["content"]
+            assert told.count(call.replace(": 1", ":1")) == 2, told
+            assert "<tool_response>\n4\n</tool_response>" in told, told
+            assert "<|im_start|>tool" not in told, told
     with open("plain.jinja", "w") as file:
         file.write("{% for m in messages if m.role == 'user' %}"
                    "{{ m.content }}{% endfor %}?")
@@ -215,6 +319,7 @@ def responses():
 
         reply = ask("Hello")
         assert reply["object"] == "response", reply
+        assert reply["id"].startswith("resp_"), reply
         assert reply["status"] == "completed" and reply["error"] is None
         assert reply["store"] is False and reply["tools"] == [], reply
         [item] = reply["output"]
@@ -269,6 +374,18 @@ def responses():
         ask([{"role": "user", "content": "a"}, *reply["output"],
              {"type": "function_call_output", "call_id": call["call_id"],
               "output": "3"}], tools=[tool])
+        # Reasoning that no answer came behind is none of a later one.
+        thought = {"type": "reasoning", "id": "rs_1", "summary": [
+            {"type": "summary_text", "text": "E"}]}
+        for items, wanted in (
+                ([{"role": "user", "content": "a"}, thought,
+                  {"role": "user", "content": "b"},
+                  {"role": "assistant", "content": "c"}], "abc"),
+                ([{"role": "user", "content": "a"}, thought], "a"),
+                ([thought, thought, {"role": "assistant", "content": "c"}],
+                 "c[E\nE]")):
+            reply = ask(items)
+            assert reply["output"][0]["content"][0]["text"] == wanted, reply
         # A form, a call that is asked for, an end for want of room.
         schema = tool["parameters"]
         reply = ask('{"x": 5}', text={"format": {
@@ -303,6 +420,7 @@ def responses():
                 ({"reasoning": {"effort": 3}}, "reasoning"),
                 ({"text": {"format": {"type": "xml"}}}, "text"),
                 ({"tool_choice": "required"}, "tool_choice"),
+                ({"truncation": "auto"}, "truncation"),
                 ({"stop": "a"}, "stop")):
             error = server.post("/v1/responses", {
                 "model": "fake", "input": "a", **more}, 400)["error"]
@@ -318,17 +436,27 @@ def streamed_responses():
                 "</arg_key><arg_value>1</arg_value></tool_call>")
         body = {"model": "fake", "input": said, "tools": [tool],
                 "stream": True}
-        with server.connect() as connection:
-            connection.request("POST", "/v1/responses", json.dumps(body),
-                               {"Content-Type": "application/json"})
-            text = connection.getresponse().read().decode()
-        events = []
-        for event in text.strip().split("\n\n"):
-            name, data = event.split("\n")
-            data = json.loads(data[len("data: "):])
-            assert name == "event: " + data["type"], event
-            assert data["sequence_number"] == len(events), event
-            events.append(data)
+
+        def ask(**more):
+            with server.connect() as connection:
+                connection.request("POST", "/v1/responses",
+                                   json.dumps({**body, **more}),
+                                   {"Content-Type": "application/json"})
+                text = connection.getresponse().read().decode()
+            events = []
+            for event in text.strip().split("\n\n"):
+                name, data = event.split("\n")
+                data = json.loads(data[len("data: "):])
+                assert name == "event: " + data["type"], event
+                assert data["sequence_number"] == len(events), event
+                events.append(data)
+            done = [event["item"] for event in events
+                    if event["type"] == "response.output_item.done"]
+            output = events[-1]["response"]["output"]
+            assert done == output, (done, output)
+            return events
+
+        events = ask()
         kinds = [event["type"].replace("response.", "") for event in events]
         once = [kind for i, kind in enumerate(kinds)
                 if i == 0 or kind != kinds[i - 1]]
@@ -346,9 +474,6 @@ def streamed_responses():
         assert events[0]["response"]["status"] == "in_progress", events[0]
         assert events[0]["response"]["id"] == last["id"], last
         thought, message, call = last["output"]
-        done = [event["item"] for event in events
-                if event["type"] == "response.output_item.done"]
-        assert done == last["output"], (done, last)
         for item, kind, whole in (
                 (thought, "reasoning_summary_text", "Hm. Well."),
                 (message, "output_text", "So it is "),
@@ -363,14 +488,29 @@ def streamed_responses():
         # An end for want of room is one, and so is nothing at all.
         for more, name in ({"max_output_tokens": 1}, "incomplete"), (
                 {"input": ""}, "completed"):
-            with server.connect() as connection:
-                connection.request("POST", "/v1/responses", json.dumps(
-                    {**body, **more}), {"Content-Type": "application/json"})
-                text = connection.getresponse().read().decode()
-            last = json.loads(text.strip().split("data: ")[-1])
+            last = ask(**more)[-1]
             assert last["type"] == "response." + name, last
             assert last["response"]["output"], last
+        # A call that is whole is so where no room is left behind it.
+        room = server.post("/tokenize", {"content": said})["count"]
+        last = ask(max_output_tokens=room)[-1]
+        assert last["type"] == "response.incomplete", last
+        assert last["response"]["output"][-1]["type"] == "function_call", last
+        assert last["response"]["output"][-1]["status"] == "completed", last
+        # Log-probabilities are those of the text, in a stream and without.
+        more = {"input": said.replace("is <", "is<"), "top_logprobs": 1}
+        events = ask(**more)
+        whole = server.post("/v1/responses", {**body, **more, "stream": False})
+        text = whole["output"][1]["content"][0]
+        sent = sum((event["logprobs"] for event in events if event["type"] ==
+                    "response.output_text.delta"), [])
+        assert text["text"] == "So it is", text
+        assert "".join(each["token"] for each in sent) == text["text"], sent
+        assert sent == text["logprobs"], (sent, text)
+        [item] = [item for item in events[-1]["response"]["output"]
+                  if item["type"] == "message"]
+        assert item["content"] == [text], item
 
 
-serving.run([long_texts, members_of_chats, plain_tools, responses,
-             streamed_responses])
+serving.run([long_texts, limits, members_of_chats, continued_messages,
+             plain_tools, responses, streamed_responses])

@@ -145,6 +145,24 @@ def ways_to_ask():
                    zip(found["token_logprobs"][1:5],
                        wanted["token_logprobs"][1:5])), (number, found)
         assert len(found["tokens"]) == count + 1, (number, found)
+    # More texts than slots: the prompt is scored for one of them.
+    name, count = "attune_prompt_tokens_total", len(ids_of(LONG))
+    before = server.metric(name)
+    reply = score(LONG, n=5, max_tokens=0)
+    assert all(columns(reply, number) == columns(reply) for number in range(5))
+    assert count <= server.metric(name) - before < 2 * count, count
+    # A text that spells a special token out has it in it; ids have not.
+    for prompt, offsets in (("Once<|endoftext|>upon", True),
+                            (ids_of("Once<|endoftext|>upon"), False)):
+        found = columns(score(prompt))
+        at = found["tokens"].index("<|endoftext|>")
+        before, behind = found["text_offset"][at:at + 2]
+        assert before == 4 and behind == (17 if offsets else 4), found
+    # A new token that a stop text takes off is there, too.
+    word = score(TEXT)["choices"][0]["text"][len(TEXT):]
+    found = score(TEXT, stop=[word]) if word else None
+    assert found and found["choices"][0]["text"] == TEXT, found
+    assert len(columns(found)["tokens"]) == len(ids) + 1, found
     # vLLM's form of the same.
     choice = server.post("/v1/completions", {
         "prompt": ids, "max_tokens": 1, "prompt_logprobs": 2, "logprobs": 1,

@@ -264,6 +264,33 @@ TEST(AnswerReader, Channels) {
   EXPECT_EQ(read(format, " to=f<|channel|>commentary<|message|>{}"), "|{}|");
 }
 
+/// Pieces that are content, one behind the other.
+std::string listContent(const AnswerFormat &format,
+                        const std::vector<std::string> &pieces) {
+  auto reader = AnswerReader::create(format, false, nullptr);
+  std::string content;
+  for (const std::string &piece : pieces) {
+    reader->push(piece);
+    content += reader->isContent() ? piece : "";
+  }
+  return content;
+}
+
+TEST(AnswerReader, PiecesOfContent) {
+  AnswerFormat marks = thinking(), channels;
+  channels.hasChannels = true;
+  EXPECT_EQ(
+      listContent(marks, {"<think>", "A", "</", "think>", "\n", "B", "C"}),
+      "BC");
+  EXPECT_EQ(listContent(marks, {" ", "A"}), " A");
+  EXPECT_EQ(
+      listContent(channels, {"<|channel|>", "analysis", "<|message|>", "A",
+                             "<|end|>", "<|start|>", "assistant", "<|channel|>",
+                             "final", "<|message|>", "B", "C", "<|return|>"}),
+      "BC");
+  EXPECT_EQ(listContent(channels, {"A", "B"}), "AB");
+}
+
 TEST(AnswerReader, HeaderThatDoesNotEnd) {
   AnswerFormat format;
   format.hasChannels = true;
