@@ -104,7 +104,9 @@ bool Writer::changesNothing(const std::string &name,
   if (key == "attention.max_alibi_bias")
     return std::string_view(family.name) == "bloom" && is(8);
   if (key == "rope.freq_base_swa")
-    return same("rope.freq_base");
+    return file.find(std::string(family.name) + ".rope.freq_base")
+               ? same("rope.freq_base")
+               : is(10000);
   if (key == "rope.dimension_count_swa")
     return same("rope.dimension_count");
   if (key == "attention.key_length_swa" || key == "attention.value_length_swa")

@@ -166,10 +166,10 @@ TEST_F(Numbers, NamesLeastValuesThatAreNotFinite) {
 
 TEST_F(Numbers, NamesDoublesThatDoNotFit) {
   parse("attune.weight @f : tensor<2xf32> from [#attune.source<\"d\">]");
-  double numbers[2] = {1, -1e300};
+  double numbers[2] = {1, 1e300};
   write({{"d", DType::F64, {2}}}, {numbers});
   pack();
-  EXPECT_TRUE(diags.saw({"holds -1e+300 at [1], which does not fit f32; 1 of"}))
+  EXPECT_TRUE(diags.saw({"holds 1e+300 at [1], which does not fit f32; 1 of"}))
       << diags.all();
 }
 
