@@ -17,10 +17,12 @@
 
 #include "Attune/AttuneCut.h"
 #include "Attune/AttuneDialect.h"
+#include "attune/Import/Gguf.h"
 #include "attune/Import/Tokenizers.h"
 #include "attune/Runtime/Tokenizer.h"
 #include "attune/Support/TensorNames.h"
 #include "attune/Support/Version.h"
+#include "attune/Weights/GgufFile.h"
 #include "attune/Weights/WeightLayout.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -496,6 +498,13 @@ static std::optional<ProductInfo> makeProductInfo(mlir::ModuleOp module,
   if (auto playback =
           module->getAttrOfType<mlir::StringAttr>("attune.playback"))
     info.playbackJson = playback.str();
+  if (isGgufFile(source.checkpointPath)) {
+    std::optional<std::string> pooling =
+        readGgufPooling(source.checkpointPath, report);
+    if (!pooling)
+      return std::nullopt;
+    info.pooling = *pooling;
+  }
   if (!source.folder.empty() && !readPooling(source.folder, info, report))
     return std::nullopt;
   info.imagesJson = source.imagesJson;

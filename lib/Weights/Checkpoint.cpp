@@ -7,6 +7,8 @@
 
 #include "attune/Weights/Checkpoint.h"
 
+#include "PartsOfSet.h"
+#include "PlainNumbers.h"
 #include "Quantized/QuantizedTensors.h"
 #include "attune/Spec/Json.h"
 #include "attune/Weights/GgufFile.h"
@@ -40,27 +42,8 @@ static bool endsWith(std::string_view text, std::string_view end) {
          text.substr(text.size() - end.size()) == end;
 }
 
-/// All files of the set that `path`, "...-00001-of-00003.safetensors", is one
-/// of; none for another name.
 static std::vector<std::string> shardsBeside(const std::string &path) {
-  constexpr size_t digits = 5;
-  const std::string end = ".safetensors", of = "-of-";
-  size_t tail = 1 + digits + of.size() + digits + end.size();
-  if (!endsWith(path, end) || path.size() < tail)
-    return {};
-  size_t at = path.size() - tail;
-  std::string number = path.substr(at + 1, digits),
-              total = path.substr(at + 1 + digits + of.size(), digits);
-  if (path[at] != '-' || path.compare(at + 1 + digits, of.size(), of) != 0 ||
-      (number + total).find_first_not_of("0123456789") != std::string::npos)
-    return {};
-  std::vector<std::string> shards;
-  for (int i = 1; i <= std::stoi(total); ++i) {
-    std::string name = std::to_string(i);
-    name.insert(0, digits - name.size(), '0');
-    shards.push_back(path.substr(0, at + 1) + name + of + total + end);
-  }
-  return shards;
+  return partsOfSet(path, ".safetensors");
 }
 
 std::string Checkpoint::findIn(const std::string &folder) {
@@ -394,30 +377,13 @@ struct Given : TensorEncoding {
 };
 } // namespace
 
-namespace {
-/// Numbers of f64, rounded to f32.
-struct Doubles : TensorEncoding {
-  const char *name() const override { return "F64"; }
-  bool isQuantized() const override { return false; }
-  void decode(const CheckpointTensor &tensor, int64_t first, int64_t count,
-              float *out) const override {
-    const uint8_t *data = tensor.data + first * int64_t(sizeof(double));
-    for (int64_t i = 0; i < count; ++i) {
-      double value;
-      std::memcpy(&value, data + i * int64_t(sizeof(double)), sizeof(double));
-      out[i] = static_cast<float>(value);
-    }
-  }
-};
-} // namespace
-
 void Checkpoint::takeDoubles() {
   std::unique_ptr<TensorEncoding> doubles;
   for (CheckpointTensor &tensor : all) {
     if (tensor.encoding || tensor.dtype != runtime::DType::F64)
       continue;
     if (!doubles)
-      doubles = std::make_unique<Doubles>();
+      doubles = std::make_unique<PlainNumbers<double>>("F64");
     tensor.encoding = doubles.get();
     tensor.dtype = runtime::DType::F32;
   }

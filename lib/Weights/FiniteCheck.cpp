@@ -8,7 +8,10 @@
 #include "attune/Weights/Checkpoint.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <optional>
+#include <string_view>
 
 namespace attune {
 
@@ -88,6 +91,21 @@ bool NotFinite::isMask(const CheckpointTensor &tensor) const {
   return onlyBelow && tensor.shape.size() == 1;
 }
 
+/// The finite number of f64 that the file has there, if it has one.
+static std::optional<double> doubleAt(const CheckpointTensor &tensor,
+                                      uint64_t place) {
+  if (!tensor.encoding || std::string_view(tensor.encoding->name()) != "F64")
+    return std::nullopt;
+  constexpr uint64_t exponent = uint64_t(0x7ff) << 52;
+  uint64_t bits;
+  std::memcpy(&bits, tensor.data + 8 * place, 8);
+  if ((bits & exponent) == exponent)
+    return std::nullopt;
+  double number;
+  std::memcpy(&number, &bits, 8);
+  return number;
+}
+
 std::string NotFinite::text(const CheckpointTensor &tensor) const {
   std::vector<int64_t> place(tensor.shape.size());
   uint64_t rest = first;
@@ -95,9 +113,16 @@ std::string NotFinite::text(const CheckpointTensor &tensor) const {
     place[i] = static_cast<int64_t>(rest % tensor.shape[i]);
     rest /= tensor.shape[i];
   }
-  return std::string("holds ") + (firstIsNaN ? "NaN" : "infinity") + " at " +
-         runtime::formatShape(place) + "; " + std::to_string(count) +
-         " of its values are not finite";
+  std::string what = firstIsNaN ? "NaN" : "infinity", fits;
+  if (std::optional<double> number =
+          firstIsNaN ? std::nullopt : doubleAt(tensor, first)) {
+    char digits[40];
+    std::snprintf(digits, sizeof(digits), "%g", *number);
+    what = digits;
+    fits = ", which does not fit f32";
+  }
+  return "holds " + what + " at " + runtime::formatShape(place) + fits + "; " +
+         std::to_string(count) + " of its values are not finite";
 }
 
 bool checkFinite(const Checkpoint &checkpoint, DiagnosticEngine &diags) {

@@ -36,35 +36,51 @@ static bool startsWith(std::string_view text, std::string_view start) {
   return text.substr(0, start.size()) == start;
 }
 
-/// Takes the part out of `name` wherever it is a whole word.
-static void takeOut(std::string &name, std::string_view part) {
+/// Longer names are no work of a trainer.
+static constexpr size_t kLongestName = 4096;
+/// Wrappers may be within each other in any order.
+static constexpr int kMostRounds = 8;
+
+/// Takes the part out of `name` wherever it is a whole word; whether it is.
+static bool takeOut(std::string &name, std::string_view part) {
+  size_t before = name.size();
   for (size_t at = 0; (at = name.find(part, at)) != std::string::npos;)
     if (at == 0 || name[at - 1] == '.')
       name.erase(at, part.size());
     else
       ++at;
+  return name.size() != before;
+}
+
+/// The same for all names; what is only ever in front is so in all.
+static bool takeOut(std::vector<std::string> &names, const Wrapper &wrapper) {
+  bool changed = false;
+  if (wrapper.anywhere) {
+    for (std::string &name : names)
+      changed |= takeOut(name, wrapper.part);
+    return changed;
+  }
+  for (const std::string &name : names)
+    if (!startsWith(name, wrapper.part) || name.size() == wrapper.part.size())
+      return false;
+  for (std::string &name : names)
+    name.erase(0, wrapper.part.size());
+  return true;
 }
 
 void Checkpoint::unwrapNames() {
   std::vector<std::string> names;
-  for (const CheckpointTensor &tensor : all)
+  for (const CheckpointTensor &tensor : all) {
+    if (tensor.name.size() > kLongestName)
+      return;
     names.push_back(tensor.name);
+  }
   std::vector<const Wrapper *> found;
-  for (bool changed = true; changed && !names.empty();) {
+  bool changed = !names.empty();
+  for (int round = 0; changed && round < kMostRounds; ++round) {
     changed = false;
     for (const Wrapper &wrapper : wrappers) {
-      std::vector<std::string> before = names;
-      bool everywhere =
-          std::all_of(names.begin(), names.end(), [&](const std::string &name) {
-            return startsWith(name, wrapper.part) &&
-                   name.size() > wrapper.part.size();
-          });
-      for (std::string &name : names)
-        if (wrapper.anywhere)
-          takeOut(name, wrapper.part);
-        else if (everywhere)
-          name.erase(0, wrapper.part.size());
-      if (names == before)
+      if (!takeOut(names, wrapper))
         continue;
       changed = true;
       if (std::find(found.begin(), found.end(), &wrapper) == found.end())

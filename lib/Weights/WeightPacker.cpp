@@ -399,6 +399,8 @@ void PackedMatrix::copyGroup(const PackPiece &piece, int64_t pieceRow,
       *piece.tensor, first - skip, whole.data());
   std::copy_n(whole.begin() + skip, group, numbers);
   note(piece, DType::F32, reinterpret_cast<const uint8_t *>(&scale.scale), 1);
+  if (stored.zeros)
+    note(piece, DType::F32, reinterpret_cast<const uint8_t *>(&scale.zero), 1);
   convertGroup(stored, form(), numbers, scale);
   if (scales)
     return storeScale(scale, row, begin, out);

@@ -24,6 +24,7 @@ import decoders
 import gguf
 import tensors
 from decoder_layers import BASE, DIM, HEADS, INNER, VOCAB, WIDTH, Weights
+from gguf_encoders import bert, nomic_bert
 
 # What a file cannot say, or says by other means: keys that a case has otherwise.
 CHANGES = {
@@ -85,7 +86,7 @@ NAMES = {"llama4_text": "llama4", "phi": "phi2", "cohere": "command-r",
          "hunyuan_v1_dense": "hunyuan-dense", "qwen2_moe": "qwen2moe",
          "ernie4_5_moe": "ernie4_5-moe", "lfm2_moe": "lfm2moe",
          "minimax_m2": "minimax-m2", "hunyuan_v1_moe": "hunyuan-moe",
-         "nomic_bert": "nomic-bert", "kimi_k2": "deepseek2", "deepseek_v2": "deepseek2"}
+         "nomic_bert": "nomic-bert", "falcon_mamba": "mamba", "kimi_k2": "deepseek2", "deepseek_v2": "deepseek2"}
 # Those whose queries and keys the converter turns so that pairs are neighbours.
 PERMUTED = {"arcee", "granite", "granitemoe", "granitemoeshared", "internlm2",
             "minicpm", "olmo", "smollm3"}
@@ -434,7 +435,9 @@ def put_config(writer, converter):
                  "attention.value_length"}
         if config.get("scoring_func") == "sigmoid":
             put("expert_gating_func", 2)
-    if kind in ("mamba", "mamba2"):
+    if kind == "falcon_mamba":
+        put("ssm.dt_b_c_rms", True, "bool")
+    if kind in ("mamba", "mamba2", "falcon_mamba"):
         put("context_length", 1 << 20)
         put("feed_forward_length", 0)
         put("attention.head_count", 0)
@@ -529,8 +532,11 @@ def write(path, config, weights, changes=()):
         writer.keys = [raw for raw in writer.keys if not raw.startswith(start)]
         writer.key(key, kind, json.loads(value))
     for name, matrix in converter.out.items():
-        writer.tensor(name, "F32", matrix.shape,
-                      struct.pack(f"<{len(matrix.values)}f", *matrix.values))
+        # A type that becomes F32 as weights are packed.
+        wide = name.endswith("ssm_a") and converter.kind == "falcon_mamba"
+        writer.tensor(name, "F64" if wide else "F32", matrix.shape,
+                      struct.pack(f"<{len(matrix.values)}{'d' if wide else 'f'}",
+                                  *matrix.values))
     writer.write(path)
 
 
@@ -663,64 +669,37 @@ def mamba(w):
             "intermediate_size": inner}
 
 
-def norm(w, name):
-    for end in ("weight", "bias"):
-        w.vector(f"{name}.{end}", WIDTH, 1.0)
+def falcon_mamba(w):
+    return {**mamba(w), "model_type": "falcon_mamba"}
 
 
-def bert_tables(w, types, end):
-    w.matrix("embeddings.word_embeddings.weight", VOCAB, WIDTH)
-    w.matrix("embeddings.token_type_embeddings.weight", types, WIDTH)
-    norm(w, end)
+def exaone4_full(w):
+    """Without a window all layers see everything, and turn."""
+    config = decoders.CASES["exaone4"](w, [0])[0]
+    for key in ("layer_types", "sliding_window_pattern"):
+        del config[key]
+    return {**config, "sliding_window": None}
 
 
-def bert(w):
-    bert_tables(w, 2, "embeddings.LayerNorm")
-    w.matrix("embeddings.position_embeddings.weight", 64, WIDTH)
-    for i in range(2):
-        at = f"encoder.layer.{i}."
-        for name, rows, columns in (
-                ("attention.self.query", WIDTH, WIDTH),
-                ("attention.self.key", WIDTH, WIDTH),
-                ("attention.self.value", WIDTH, WIDTH),
-                ("attention.output.dense", WIDTH, WIDTH),
-                ("intermediate.dense", INNER, WIDTH),
-                ("output.dense", WIDTH, INNER)):
-            w.matrix(f"{at}{name}.weight", rows, columns)
-            w.vector(f"{at}{name}.bias", rows)
-        norm(w, at + "attention.output.LayerNorm")
-        norm(w, at + "output.LayerNorm")
-    w.matrix("pooler.dense.weight", WIDTH, WIDTH)
-    w.vector("pooler.dense.bias", WIDTH)
-    return {**BASE, "model_type": "bert", "architectures": ["BertModel"],
-            "type_vocab_size": 2, "layer_norm_eps": 1e-12}
+def llama4_dense(w):
+    """Without experts and chunks; a file says so with zeros."""
+    llama_like(w, 4, feed=lambda w, at, i: gated(
+        w, at.replace("mlp", "feed_forward"), INNER))
+    return {**BASE, "model_type": "llama4_text", "num_key_value_heads": 2,
+            "head_dim": DIM, "num_hidden_layers": 4, "moe_layers": [],
+            "num_local_experts": 0, "no_rope_layers": [1] * 4,
+            "layer_types": ["full_attention"] * 4, "sliding_window": 0,
+            "attn_temperature_tuning": False, "intermediate_size_mlp": INNER}
 
 
-def nomic_bert(w):
-    inner = 256
-    bert_tables(w, 1, "emb_ln")
-    for i in range(2):
-        at = f"encoder.layers.{i}."
-        for name, rows, columns in (
-                ("attn.Wqkv", 3 * WIDTH, WIDTH), ("attn.out_proj", WIDTH, WIDTH),
-                ("mlp.fc11", inner, WIDTH), ("mlp.fc12", inner, WIDTH),
-                ("mlp.fc2", WIDTH, inner)):
-            w.matrix(f"{at}{name}.weight", rows, columns)
-        norm(w, at + "norm1")
-        norm(w, at + "norm2")
-    return {"model_type": "nomic_bert", "architectures": ["NomicBertModel"],
-            "n_embd": WIDTH, "n_head": HEADS, "n_layer": 2, "n_inner": inner,
-            "vocab_size": VOCAB, "layer_norm_epsilon": 1e-12,
-            "activation_function": "swiglu", "mlp_fc1_bias": False,
-            "mlp_fc2_bias": False, "qkv_proj_bias": False,
-            "rotary_emb_base": 1000, "rotary_emb_fraction": 1,
-            "type_vocab_size": 1, "max_trained_positions": 64,
-            "n_positions": 64}
+def nemotron_whole(w):
+    """All of a head turns, against the default of the class."""
+    return {**decoders.OTHERS["nemotron"](w, [0])[0], "partial_rotary_factor": 1}
 
 
 OWN = {function.__name__: function for function in (
     qwen2_moe, deepseek_v2, granite, olmoe, starcoder2, mamba, bert,
-    nomic_bert)}
+    nomic_bert, falcon_mamba, exaone4_full, llama4_dense, nemotron_whole)}
 
 
 def run(attune, model, folder, out):

@@ -30,6 +30,12 @@ std::optional<ImportedModel> importGguf(const std::string &path,
 std::optional<std::string> readGgufTokenizer(const std::string &path,
                                              DiagnosticEngine &diags);
 
+/// How the vector of a text is made of those of its tokens, by the name that
+/// `embed` has for it; empty if the file does not say it, nothing after an
+/// error.
+std::optional<std::string> readGgufPooling(const std::string &path,
+                                           DiagnosticEngine &diags);
+
 /// The chat template of the file, and the special tokens that it names.
 struct GgufChat {
   std::string text; ///< of the template; empty: there is none

@@ -64,9 +64,8 @@ struct Value {
 /// Calls `use(index, text)` for each string of an array of such.
 template <typename Use> void eachString(const Value &array, const Use &use);
 
-/// The paths of all parts of the set that `path`, "...-00001-of-00003.gguf", is
-/// one of; none for another name.
-std::vector<std::string> partsBeside(const std::string &path);
+/// The name of the model in a file, or in the parts that this is one of.
+std::string modelName(const std::string &path);
 /// The models in a folder, of each the file or its first part, sorted.
 std::vector<std::string> modelsIn(const std::string &folder);
 
@@ -78,6 +77,9 @@ public:
   bool open(const std::string &path, std::string &error);
 
   const std::string &path() const { return filePath; }
+  const std::map<std::string, Value, std::less<>> &allKeys() const {
+    return keys;
+  }
   const Value *find(std::string_view key) const;
   /// The value of a key of that type; nothing if it is absent or of another.
   std::optional<std::string_view> text(std::string_view key) const;

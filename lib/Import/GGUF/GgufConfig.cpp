@@ -106,12 +106,17 @@ double Writer::number(const char *key, double fallback) {
   return fallback;
 }
 
-void Writer::fail(const std::string &key, const std::string &what) {
+void failAt(const File &file, const std::string &key, const std::string &what,
+            DiagnosticEngine &diags) {
   const Value *value = file.find(key);
   diags.error(atPath(file.path()),
               "key '" + key + "'" +
                   (value ? " at byte " + std::to_string(value->offset) : "") +
                   ": " + what);
+}
+
+void Writer::fail(const std::string &key, const std::string &what) {
+  failAt(file, key, what, diags);
   failed = true;
 }
 
@@ -188,8 +193,11 @@ void Writer::putHeads() {
   }
   bool needed = std::string_view(family.name) != "qwen3moe" &&
                 std::string_view(family.name) != "olmoe";
+  // Of experts; a model without such has one length.
   if (std::string_view(family.name) == "llama4")
-    put("intermediate_size", size("expert_feed_forward_length"));
+    put("intermediate_size",
+        size(count("expert_count") ? "expert_feed_forward_length"
+                                   : "feed_forward_length"));
   if (file.find(full("feed_forward_length")) || needed)
     putAs({"intermediate_size_mlp", "intermediate_size", "ffn_hidden_size",
            "n_inner"},
@@ -224,6 +232,17 @@ void Writer::putFactors(const char *tensor, const char *key,
   scaling += "]";
 }
 
+/// The share of `whole` from which the class gets `part` back, as it cuts the
+/// product off.
+static std::string partOf(int64_t part, int64_t whole) {
+  double share = double(part) / double(whole);
+  if (int64_t(share * double(whole)) < part)
+    share = std::nextafter(share, INFINITY);
+  char text[40];
+  std::snprintf(text, sizeof(text), "%.17g", share);
+  return text;
+}
+
 void Writer::putRotary() {
   if (!nameOf({"rope_theta", "rope_ratio"}))
     return;
@@ -237,10 +256,8 @@ void Writer::putRotary() {
     ; // a part of a head of its own
   else if (known.count("rotary_dim"))
     put("rotary_dim", turned);
-  else if (turned != headDim || std::string_view(family.name) == "phi3" ||
-           known.count("rotary_pct"))
-    putAs({"rotary_pct", "partial_rotary_factor"},
-          spell(double(turned) / double(headDim)));
+  else
+    putAs({"rotary_pct", "partial_rotary_factor"}, partOf(turned, headDim));
   if (turned != headDim && !latent() && !rotatesParts())
     fail(full("rope.dimension_count"), "expected whole heads of " +
                                            std::to_string(headDim) +
@@ -372,6 +389,8 @@ std::optional<std::string> Writer::write() {
     putRotary();
     putFamily();
   }
+  if (!failed)
+    checkKeys();
   putTokens();
   if (failed)
     return std::nullopt;

@@ -29,6 +29,10 @@ const std::vector<Family> &families();
 /// The family of the file; null, after an error, if Attune reads none such.
 const Family *findFamily(const File &file, DiagnosticEngine &diags);
 
+/// Reports what is wrong with a key, and where it is.
+void failAt(const File &file, const std::string &key, const std::string &what,
+            DiagnosticEngine &diags);
+
 /// The config.json that the keys stand for. An error names the key and its
 /// place.
 std::optional<std::string> makeConfig(const File &file, const Family &family,

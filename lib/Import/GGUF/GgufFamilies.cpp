@@ -91,6 +91,8 @@ void Writer::chooseType() {
     become("olmo3", "Olmo3ForCausalLM");
   else if (name == "granitemoe" && count("expert_shared_feed_forward_length"))
     become("granitemoeshared", "GraniteMoeSharedForCausalLM");
+  else if (name == "mamba" && file.flag(full("ssm.dt_b_c_rms")).value_or(false))
+    become("falcon_mamba", "FalconMambaForCausalLM");
   // The third version chooses experts by sigmoids, with biases.
   if (name == "deepseek2" && file.integer(full("expert_gating_func")) == 2)
     become("deepseek_v3", "DeepseekV3ForCausalLM");
@@ -110,7 +112,28 @@ void Writer::putGemma() {
     put("rope_local_base_freq", spell(number("rope.freq_base_swa", 10000)));
     if (!file.find(full("rope.freq_base")))
       fail(full("rope.freq_base"), "expected a number, found nothing");
+    if (file.find(full("final_logit_softcapping")))
+      put("final_logit_softcapping",
+          spell(number("final_logit_softcapping", 30)));
   }
+}
+
+/// Classes have one way to make scores of a router's logits.
+void Writer::checkGating() {
+  static const char *const ways[] = {"softmax", "sigmoid",
+                                     "softmax of the chosen"};
+  std::string_view name = family.name;
+  int64_t way = name == "gpt-oss" ? 3
+                : type == "deepseek_v3" || name == "glm4moe" ||
+                        name == "lfm2moe" || name == "llama4" ||
+                        name == "minimax-m2"
+                    ? 2
+                    : 1;
+  int64_t found = count("expert_gating_func");
+  if (found && found != way)
+    fail(full("expert_gating_func"),
+         "expected " + std::to_string(way) + " (" + ways[way - 1] + "), as " +
+             type + " has it, found " + std::to_string(found));
 }
 
 void Writer::putExperts() {
@@ -119,9 +142,9 @@ void Writer::putExperts() {
     return;
   // Classes of dense models may name such keys, too.
   std::string last = "blk." + std::to_string(layers - 1) + ".";
-  if (!file.find(full("expert_count")) &&
-      !file.findTensor(last + "ffn_down_exps.weight"))
-    return;
+  if (!count("expert_count") && !file.findTensor(last + "ffn_down_exps.weight"))
+    return put("moe_layers", std::string("[]"));
+  checkGating();
   int64_t experts = size("expert_count");
   putAs({"num_experts", "num_local_experts", "n_routed_experts",
          "moe_num_experts"},
@@ -194,11 +217,20 @@ void Writer::putDeepSeek() {
   put("v_head_dim", values);
 }
 
-/// Which layers see a window alone: a list, or all but the last of `period`.
-void Writer::putWindows(int64_t period) {
-  if (!count("attention.sliding_window"))
+/// The window of attention, and which layers see that alone: a list, or all but
+/// the last of `period`. With 0 the class says which.
+void Writer::putWindow(int64_t period) {
+  std::string_view name = family.name;
+  // Files of before leave it out.
+  bool usual = !file.find(full("attention.sliding_window")) &&
+               (name == "gemma2" || (name == "exaone4" && layers == 64));
+  int64_t window = usual ? 4096
+                   : name == "cohere2" || name == "gpt-oss"
+                       ? size("attention.sliding_window")
+                       : count("attention.sliding_window");
+  put("sliding_window", window ? std::to_string(window) : "null");
+  if (!window || !period)
     return;
-  put("sliding_window", size("attention.sliding_window"));
   const std::string key = full("attention.sliding_window_pattern");
   std::vector<double> slides;
   if (std::optional<std::vector<double>> list = file.numbers(key))
@@ -220,6 +252,22 @@ void Writer::putWindows(int64_t period) {
   put("layer_types", "[" + types + "]");
 }
 
+/// A stated window of 0 stands for layers that turn and see everything; else
+/// every fourth does not turn, and the others see a chunk.
+void Writer::putChunks() {
+  if (!file.find(full("attention.sliding_window")) ||
+      count("attention.sliding_window"))
+    return;
+  std::string turning, types;
+  for (int64_t i = 0; i < layers; ++i) {
+    turning += i ? ", 1" : "1";
+    types += std::string(i ? ", " : "") + quoted("full_attention");
+  }
+  put("no_rope_layers", "[" + turning + "]");
+  put("layer_types", "[" + types + "]");
+  putFlag("attn_temperature_tuning", false);
+}
+
 /// Factors of embeddings, scores, residuals and logits.
 void Writer::putScales() {
   std::string_view name = family.name;
@@ -237,13 +285,18 @@ void Writer::putScales() {
     put("dim_model_base", std::to_string(std::llround(base)));
     return;
   }
-  put("embedding_multiplier", spell(number("embedding_scale", 1)));
-  put("residual_multiplier", spell(number("residual_scale", 1)));
-  put("attention_multiplier",
-      spell(number("attention.scale", 1 / std::sqrt(double(headDim)))));
-  put("logits_scaling", spell(number("logit_scale", 1)));
-  if (file.find(full("logit_scale")) && name != "mpt")
-    put("logit_scale", spell(number("logit_scale", 1)));
+  auto take = [&](const char *ours, const char *theirs, double fallback) {
+    if (known.count(ours))
+      put(ours, spell(number(theirs, fallback)));
+  };
+  take("embedding_multiplier", "embedding_scale", 1);
+  take("residual_multiplier", "residual_scale", 1);
+  take("attention_multiplier", "attention.scale",
+       1 / std::sqrt(double(headDim)));
+  take("logits_scaling", "logit_scale", 1);
+  if (name != "mpt" && known.count("logit_scale") &&
+      file.find(full("logit_scale")))
+    take("logit_scale", "logit_scale", 1);
 }
 
 /// BERT's relatives, whose tokens are of several types.
@@ -268,20 +321,20 @@ void Writer::putFamily() {
   putExperts();
   putGemma();
   putScales();
-  if (name == "llama" || name == "phi3" || name == "gemma2" ||
-      name == "gemma3" || name == "gpt-oss") {
-    if (count("attention.sliding_window"))
-      put("sliding_window", size("attention.sliding_window"));
-    else if (name == "phi3")
-      put("sliding_window", std::string("null"));
-  } else if (name == "olmo2" || name == "cohere2" || name == "exaone4") {
-    putWindows(4);
-  }
+  if (name == "llama" || name == "phi3")
+    putWindow(0);
+  else if (name == "gemma2" || name == "gpt-oss")
+    putWindow(2);
+  else if (name == "olmo2" || name == "cohere2" || name == "exaone4")
+    putWindow(4);
+  else if (name == "gemma3")
+    putWindow(6);
+  else if (name == "llama4")
+    putChunks();
   if (name == "deepseek2")
     putDeepSeek();
   // What tensors say.
-  if (name != "qwen2" && name != "qwen3" && name != "qwen3moe" &&
-      name != "llama" && family.byRole) {
+  if (family.byRole) {
     bool biases = has("attn_q.bias") || has("attn_qkv.bias");
     for (const char *key : {"attention_bias", "use_qkv_bias", "add_qkv_bias"})
       putFlag(key, biases);
@@ -298,8 +351,10 @@ void Writer::putFamily() {
   if (name == "gptneox")
     putFlag("use_parallel_residual",
             file.flag(full("use_parallel_residual")).value_or(true));
-  if (name == "stablelm")
+  if (name == "stablelm") {
+    full("use_parallel_residual"); // says the same
     putFlag("use_parallel_residual", !has("ffn_norm.weight"));
+  }
   if (name == "falcon") {
     bool grouped = kvHeads > 1;
     putFlag("new_decoder_architecture", grouped);

@@ -33,11 +33,7 @@ public:
 
 private:
   bool wrong(const std::string &key, const std::string &what) {
-    const Value *value = file.find(key);
-    diags.error(atPath(file.path()),
-                "key '" + key + "'" +
-                    (value ? " at byte " + std::to_string(value->offset) : "") +
-                    ": " + what);
+    failAt(file, key, what, diags);
     return false;
   }
   std::optional<std::string> lacks(const std::string &what) {

@@ -29,8 +29,11 @@ public:
   std::optional<std::string> write();
 
 private:
+  /// The name of a key in the file, which counts as read: see checkKeys().
   std::string full(const char *key) const {
-    return std::string(family.name) + "." + key;
+    std::string name = std::string(family.name) + "." + key;
+    asked.insert(name);
+    return name;
   }
   void fail(const std::string &key, const std::string &what);
   /// A whole number from 1 to 2^31 - 1; without `fallback` it must be there.
@@ -71,6 +74,10 @@ private:
   void putTokens();
   std::string dtype() const;
 
+  // What is not read: GgufKeys.cpp.
+  void checkKeys();
+  bool changesNothing(const std::string &name, std::string_view key) const;
+
   // Of each: GgufFamilies.cpp.
   void chooseType();
   void putFamily();
@@ -78,7 +85,9 @@ private:
   void putGemma();
   void putExperts();
   void putDeepSeek();
-  void putWindows(int64_t period);
+  void checkGating();
+  void putWindow(int64_t period);
+  void putChunks();
   void putScales();
 
   const File &file;
@@ -86,6 +95,7 @@ private:
   DiagnosticEngine &diags;
   std::string type, className;
   std::set<std::string, std::less<>> known; ///< keys that the class reads
+  mutable std::set<std::string, std::less<>> asked;
   std::string text;
   bool failed = false;
   int64_t layers = 0, width = 0, heads = 1, kvHeads = 1, headDim = 0,

@@ -581,7 +581,7 @@ std::optional<ImportedModel> importGguf(const std::string &path,
   adaptToGguf(imported->model, *family);
   if (family->byRole)
     gguf::nameByRole(*opened, imported->model);
-  imported->model.name = fs::path(path).stem().string();
+  imported->model.name = gguf::modelName(path);
   imported->folder.clear();
   imported->tokenizerPath = opened->find("tokenizer.ggml.model") ? path : "";
   return imported;

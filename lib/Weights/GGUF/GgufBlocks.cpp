@@ -24,6 +24,7 @@
 
 #include "GgufBlocks.h"
 
+#include "../PlainNumbers.h"
 #include "attune/Weights/GgufFile.h"
 
 #include <algorithm>
@@ -225,26 +226,6 @@ private:
   StoredForm stored;
   ReadGroup readNumbers;
 };
-
-/// Numbers of a type that weights are seldom of, as floats.
-template <typename T> class Plain final : public TensorEncoding {
-public:
-  explicit Plain(const char *label) : label(label) {}
-  const char *name() const override { return label; }
-  bool isQuantized() const override { return false; }
-  void decode(const CheckpointTensor &tensor, int64_t first, int64_t count,
-              float *out) const override {
-    for (int64_t i = 0; i < count; ++i) {
-      T value;
-      std::memcpy(&value, tensor.data + (first + i) * int64_t(sizeof(T)),
-                  sizeof(T));
-      out[i] = static_cast<float>(value);
-    }
-  }
-
-private:
-  const char *label;
-};
 } // namespace
 
 const BlockType *findBlockType(uint32_t number) {
@@ -280,11 +261,11 @@ const BlockType *findBlockType(uint32_t number) {
       iq4_xs("IQ4_XS", 256, 136, bytes, readIQ4_XS),
       tq1_0("TQ1_0", 256, 54, nibbles, readTQ1_0),
       tq2_0("TQ2_0", 256, 66, nibbles, readTQ2_0);
-  static const Plain<int8_t> i8("I8");
-  static const Plain<int16_t> i16("I16");
-  static const Plain<int32_t> i32("I32");
-  static const Plain<int64_t> i64("I64");
-  static const Plain<double> f64("F64");
+  static const PlainNumbers<int8_t> i8("I8");
+  static const PlainNumbers<int16_t> i16("I16");
+  static const PlainNumbers<int32_t> i32("I32");
+  static const PlainNumbers<int64_t> i64("I64");
+  static const PlainNumbers<double> f64("F64");
   static const BlockType types[] = {
       {0, "F32", 1, 4, nullptr, DType::F32, true},
       {1, "F16", 1, 2, nullptr, DType::F16, true},
@@ -319,7 +300,15 @@ const BlockType *findBlockType(uint32_t number) {
       {26, "I32", 1, 4, &i32, DType::F32, true},
       {27, "I64", 1, 8, &i64, DType::F32, true},
       {28, "F64", 1, 8, &f64, DType::F32, true},
-      // Sizes do not matter for what is not read.
+      // Sizes do not matter for what is not read. These were given up.
+      {4, "Q4_2", 32, 1, nullptr, DType::F32, false},
+      {5, "Q4_3", 32, 1, nullptr, DType::F32, false},
+      {31, "Q4_0_4_4", 32, 1, nullptr, DType::F32, false},
+      {32, "Q4_0_4_8", 32, 1, nullptr, DType::F32, false},
+      {33, "Q4_0_8_8", 32, 1, nullptr, DType::F32, false},
+      {36, "IQ4_NL_4_4", 32, 1, nullptr, DType::F32, false},
+      {37, "IQ4_NL_4_8", 32, 1, nullptr, DType::F32, false},
+      {38, "IQ4_NL_8_8", 32, 1, nullptr, DType::F32, false},
       {40, "NVFP4", 64, 36, nullptr, DType::F32, false},
       {41, "Q1_0", 128, 18, nullptr, DType::F32, false},
       {42, "Q2_0", 64, 18, nullptr, DType::F32, false},

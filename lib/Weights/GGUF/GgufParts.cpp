@@ -13,6 +13,8 @@
 
 #include "attune/Weights/GgufFile.h"
 
+#include "../PartsOfSet.h"
+
 #include <filesystem>
 #include <set>
 
@@ -20,26 +22,15 @@ namespace fs = std::filesystem;
 
 namespace attune::gguf {
 
-std::vector<std::string> partsBeside(const std::string &path) {
-  constexpr size_t digits = 5;
-  const std::string end = ".gguf", of = "-of-";
-  size_t tail = 1 + digits + of.size() + digits + end.size();
-  if (path.size() < tail ||
-      path.compare(path.size() - end.size(), end.size(), end) != 0)
-    return {};
-  size_t at = path.size() - tail;
-  std::string number = path.substr(at + 1, digits),
-              total = path.substr(at + 1 + digits + of.size(), digits);
-  if (path[at] != '-' || path.compare(at + 1 + digits, of.size(), of) != 0 ||
-      (number + total).find_first_not_of("0123456789") != std::string::npos)
-    return {};
-  std::vector<std::string> parts;
-  for (int i = 1; i <= std::stoi(total); ++i) {
-    std::string name = std::to_string(i);
-    name.insert(0, digits - name.size(), '0');
-    parts.push_back(path.substr(0, at + 1) + name + of + total + end);
-  }
-  return parts;
+static std::vector<std::string> partsBeside(const std::string &path) {
+  return partsOfSet(path, ".gguf");
+}
+
+std::string modelName(const std::string &path) {
+  std::string name = fs::path(path).stem().string();
+  if (!partsBeside(path).empty())
+    name.erase(name.size() - std::string_view("-00001-of-00003").size());
+  return name;
 }
 
 /// Whether this is part `number`, from 0 on, of `count`.
@@ -88,17 +79,21 @@ bool File::openParts(const std::vector<std::string> &paths,
         !part.checkPart(i, paths.size(), error))
       return false;
   }
-  for (File &part : rest) {
+  std::set<std::string_view> names;
+  for (const CheckpointTensor &info : infos)
+    names.insert(info.name);
+  for (const File &part : rest)
     for (const CheckpointTensor &info : part.infos)
-      if (const CheckpointTensor *other = findTensor(info.name)) {
-        error = part.filePath + ": tensor '" + other->name +
+      if (!names.insert(info.name).second) {
+        error = part.filePath + ": tensor '" + info.name +
                 "' is in another part, too; the parts are not of one model";
         return false;
       }
+  names.clear();
+  for (const File &part : rest)
     infos.insert(infos.end(), part.infos.begin(), part.infos.end());
-    if (!sortTensors(error))
-      return false;
-  }
+  if (!sortTensors(error))
+    return false;
   std::optional<int64_t> all = integer("split.tensors.count");
   if (!all || *all == static_cast<int64_t>(infos.size()))
     return true;

@@ -7,6 +7,7 @@
 
 #include "attune/Weights/GgufFile.h"
 
+#include "../RealNumbers.h"
 #include "attune/Support/TensorNames.h"
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <set>
 
 namespace attune::gguf {
 
@@ -150,20 +152,38 @@ static std::string rename(std::string_view family, const std::string &name) {
   return block.empty() ? name : block;
 }
 
+static bool isFloat(const CheckpointTensor &tensor) {
+  return tensor.encoding || isReal(tensor);
+}
+
+/// Some numbers of a tensor that is of floats.
+static void readFloats(const CheckpointTensor &tensor, int64_t first,
+                       int64_t count, float *out) {
+  if (tensor.encoding)
+    return tensor.encoding->decode(tensor, first, count, out);
+  for (int64_t i = 0; i < count; ++i)
+    out[i] = numberAt(tensor, first + i);
+}
+
 namespace {
 /// A state space's steps, of which classes keep logarithms and files -exp of
 /// those.
-struct Logarithms final : TensorEncoding {
+class Logarithms final : public TensorEncoding {
+public:
+  explicit Logarithms(const CheckpointTensor &steps) : steps(steps) {}
   const char *name() const override { return "logarithms"; }
-  bool isQuantized() const override { return false; }
-  void decode(const CheckpointTensor &tensor, int64_t first, int64_t count,
-              float *out) const override {
-    for (int64_t i = 0; i < count; ++i) {
-      float value;
-      std::memcpy(&value, tensor.data + 4 * (first + i), 4);
-      out[i] = std::log(-value);
-    }
+  bool isQuantized() const override {
+    return steps.encoding && steps.encoding->isQuantized();
   }
+  void decode(const CheckpointTensor &, int64_t first, int64_t count,
+              float *out) const override {
+    readFloats(steps, first, count, out);
+    for (int64_t i = 0; i < count; ++i)
+      out[i] = std::log(-out[i]);
+  }
+
+private:
+  CheckpointTensor steps;
 };
 } // namespace
 
@@ -201,22 +221,6 @@ public:
   }
 
 private:
-  static void read(const CheckpointTensor &tensor, int64_t first, int64_t count,
-                   float *out) {
-    if (tensor.encoding)
-      return tensor.encoding->decode(tensor, first, count, out);
-    for (int64_t i = first; i < first + count; ++i)
-      if (tensor.dtype == runtime::DType::F32) {
-        std::memcpy(out++, tensor.data + 4 * i, 4);
-      } else {
-        uint16_t bits;
-        std::memcpy(&bits, tensor.data + 2 * i, 2);
-        *out++ = tensor.dtype == runtime::DType::F16
-                     ? runtime::halfToFloat(bits)
-                     : runtime::bfloatToFloat(bits);
-      }
-  }
-
   /// All rows of a head. Who packs a matrix reads it from row to row, so each
   /// thread keeps the last one.
   const std::vector<float> &readHead(int64_t head) const {
@@ -228,13 +232,13 @@ private:
     int64_t width = keys.shape[1], nope = keys.shape[2];
     int64_t size = width * nope, tail = values.shape[1] * width;
     std::vector<float> turned(static_cast<size_t>(size));
-    read(keys, head * size, size, turned.data());
+    readFloats(keys, head * size, size, turned.data());
     kept.resize(static_cast<size_t>(size + tail));
     for (int64_t i = 0; i < nope; ++i)
       for (int64_t j = 0; j < width; ++j)
         kept[static_cast<size_t>(i * width + j)] =
             turned[static_cast<size_t>(j * nope + i)];
-    read(values, head * tail, tail, kept.data() + size);
+    readFloats(values, head * tail, tail, kept.data() + size);
     ofMatrix = number;
     ofHead = head;
     return kept;
@@ -244,6 +248,9 @@ private:
   uint64_t number = 0;
 };
 } // namespace
+
+/// A head is decoded as a whole; published ones have 2^17 values.
+static constexpr int64_t kMostOfHead = int64_t(1) << 24;
 
 /// The matrix of keys and values, if the file has both apart and they fit.
 static std::unique_ptr<TensorEncoding> joinHeads(const File &file,
@@ -256,12 +263,8 @@ static std::unique_ptr<TensorEncoding> joinHeads(const File &file,
   if (!values || keys.shape.size() != 3 || values->shape.size() != 3 ||
       keys.shape[0] != values->shape[0] || keys.shape[1] != values->shape[2])
     return nullptr;
-  auto isFloat = [](const CheckpointTensor &tensor) {
-    return tensor.encoding || tensor.dtype == runtime::DType::F32 ||
-           tensor.dtype == runtime::DType::F16 ||
-           tensor.dtype == runtime::DType::BF16;
-  };
-  if (!isFloat(keys) || !isFloat(*values))
+  if (!isFloat(keys) || !isFloat(*values) ||
+      keys.shape[1] * (keys.shape[2] + values->shape[1]) > kMostOfHead)
     return nullptr;
   auto joined = std::make_unique<JoinedHeads>(keys, *values);
   keys.name = base + "attn_kv_b.weight";
@@ -285,34 +288,36 @@ static int64_t layerOf(const std::string &name) {
 std::deque<CheckpointTensor>
 renameTensors(const File &file,
               std::vector<std::unique_ptr<TensorEncoding>> &encodings) {
-  static const Logarithms logarithms;
   std::deque<CheckpointTensor> result;
   std::string_view family = file.text("general.architecture").value_or("");
-  int64_t layers = INT64_MAX;
   std::string prefix(family);
-  if (int64_t further =
-          file.integer(prefix + ".nextn_predict_layers").value_or(0);
-      further > 0)
-    layers = file.integer(prefix + ".block_count").value_or(0) - further;
+  int64_t layers = file.integer(prefix + ".block_count").value_or(0),
+          further = file.integer(prefix + ".nextn_predict_layers").value_or(0);
+  layers = further > 0 && further < layers ? layers - further : INT64_MAX;
+  // Values that became a part of the matrix of their keys.
+  std::set<std::string> joinedValues;
   for (const CheckpointTensor &info : file.tensors()) {
     if (info.name.rfind("rope_f", 0) == 0) // rope_freqs, rope_factors_long
       continue;
     // Layers that predict further tokens are no part of the model.
     if (layerOf(info.name) >= layers)
       continue;
+    if (joinedValues.count(info.name))
+      continue; // keys are in front of them
     std::string base;
-    if (cutEnd(info.name, "attn_v_b.weight", base) &&
-        file.findTensor(base + "attn_k_b.weight"))
-      continue; // with the keys
     CheckpointTensor &tensor = result.emplace_back(info);
     if (std::unique_ptr<TensorEncoding> joined = joinHeads(file, tensor)) {
       encodings.push_back(std::move(joined));
+      cutEnd(info.name, "attn_k_b.weight", base);
+      joinedValues.insert(base + "attn_v_b.weight");
       continue;
     }
     tensor.name = rename(family, info.name);
-    if (cutEnd(info.name, ".ssm_a", base) &&
-        info.dtype == runtime::DType::F32 && !info.encoding)
-      tensor.encoding = &logarithms;
+    if (cutEnd(info.name, ".ssm_a", base) && isFloat(info)) {
+      encodings.push_back(std::make_unique<Logarithms>(info));
+      tensor.encoding = encodings.back().get();
+      tensor.dtype = runtime::DType::F32;
+    }
   }
   return result;
 }

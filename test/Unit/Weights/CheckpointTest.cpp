@@ -83,6 +83,14 @@ TEST(Checkpoint, NamesOfTrainers) {
          "lm_head.b model.a 'base_model.model.' (PEFT)");
   // Two would be one.
   EXPECT_EQ(namesOf({"_orig_mod.a", "a"}), "_orig_mod.a a ");
+  // Nobody wraps a model so often.
+  std::string often;
+  for (int i = 0; i < 9; ++i)
+    often += "module.";
+  expect(namesOf({often + "a"}), "module.a ");
+  for (int i = 0; i < 100000; ++i)
+    often += "module.";
+  EXPECT_EQ(namesOf({often + "a"}), often + "a ");
 }
 
 TEST(Checkpoint, FolderWithoutOne) {

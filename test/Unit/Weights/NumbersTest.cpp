@@ -14,6 +14,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 using namespace attune;
 using namespace attune::test;
@@ -135,6 +137,40 @@ TEST_F(Numbers, NamesTenSuchTensors) {
   pack();
   EXPECT_EQ(countOf(diags.all(), "holds NaN at [0]"), 10u) << diags.all();
   EXPECT_TRUE(diags.saw({"2 more tensors hold values that are not finite"}));
+}
+
+// A group that is copied as it is has a zero point, too.
+TEST_F(Numbers, NamesLeastValuesThatAreNotFinite) {
+  const std::string whole = ATTUNE_TEST_DIR "/Unit/Import/Inputs/blocks.gguf";
+  const std::string name = "Q5_1.weight";
+  checkpoint = Checkpoint::open(whole, diags);
+  ASSERT_TRUE(checkpoint && checkpoint->find(name)) << diags.all();
+  std::ifstream in(whole, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  // Behind the scale of the first block: a NaN of f16.
+  bytes.replace(checkpoint->find(name)->offset + 2, 2, "\x01\x7e");
+  folder.write("model.gguf", bytes);
+  checkpoint = Checkpoint::open(folder / "model.gguf", diags);
+  ASSERT_TRUE(checkpoint) << diags.all();
+  parse(R"(
+    attune.weight @w : tensor<2x32xi8> from [#attune.source<"Q5_1.weight">]
+        {attune.group = 32 : i64, attune.zeros}
+    attune.weight @w.scales : tensor<2x2xf32>
+        from [#attune.source<"Q5_1.weight">]
+        {attune.group = 32 : i64, attune.zeros}
+  )");
+  pack();
+  EXPECT_TRUE(diags.saw({"tensor 'Q5_1.weight'", "holds NaN at [0, 0]; 32 of"}))
+      << diags.all();
+}
+
+TEST_F(Numbers, NamesDoublesThatDoNotFit) {
+  parse("attune.weight @f : tensor<2xf32> from [#attune.source<\"d\">]");
+  double numbers[2] = {1, 1e300};
+  write({{"d", DType::F64, {2}}}, {numbers});
+  pack();
+  EXPECT_TRUE(diags.saw({"holds 1e+300 at [1], which does not fit f32; 1 of"}))
+      << diags.all();
 }
 
 TEST_F(Numbers, ReadsDoubles) {
