@@ -128,7 +128,8 @@ bool checkMembers(const JsonValue &body, bool chat,
       return error.set("'" + name + "' is not supported by this server" +
                            (found->neutral.empty()
                                 ? ""
-                                : ", but for " + std::string(found->neutral)),
+                                : "; the only value it takes is " +
+                                      std::string(found->neutral)),
                        name, "unsupported_parameter");
   }
   return true;
