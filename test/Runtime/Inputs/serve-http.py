@@ -142,7 +142,7 @@ def refused_requests():
             ({"max_tokens": 8.5}, "a whole number of 0 or more, found 8.5"),
             ({"max_tokens": 1e300}, "a whole number of 0 or more, found"),
             ({"typical_p": 0.5}, "'typical_p' is not supported by this "
-             "server, but for 1"),
+             "server; the only value it takes is 1"),
             ({"seed": 1 << 63}, "a whole number of 64 bits, found 9.223372037e+18"),
             ({"n": 2, "best_of": 3}, "as many as 'n', 2, since all texts"),
         ]:
