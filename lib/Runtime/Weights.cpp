@@ -9,6 +9,7 @@
 
 #include "attune/Runtime/WeightSection.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -30,6 +31,32 @@ static uint64_t littleEndian(const uint8_t *bytes) {
   for (int i = 7; i >= 0; --i)
     value = value << 8 | bytes[i];
   return value;
+}
+
+/// Maps the pages of a file's mapping that are in memory already; the others
+/// come when they are read. Kernels prefetch weights, and a prefetch waits for
+/// the page tables but never enters a page into them: on Zen 1 a first prompt
+/// took 2.4 times as long as the second one.
+static void mapPagesInMemory(void *start, uint64_t size) {
+#ifndef MADV_POPULATE_READ // Linux 5.14
+#define MADV_POPULATE_READ 22
+#endif
+  unsigned char inMemory[4096];
+  uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  auto *bytes = static_cast<uint8_t *>(start);
+  for (uint64_t at = 0; at < size; at += sizeof inMemory * page) {
+    uint64_t part = std::min<uint64_t>(size - at, sizeof inMemory * page);
+    uint64_t pages = (part + page - 1) / page;
+    if (mincore(bytes + at, part, inMemory) != 0)
+      return;
+    for (uint64_t i = 0, end; i < pages; i = end + 1) {
+      for (end = i; end < pages && inMemory[end] & 1;)
+        ++end;
+      if (end > i && madvise(bytes + at + i * page, (end - i) * page,
+                             MADV_POPULATE_READ) != 0)
+        return;
+    }
+  }
 }
 
 WeightsBlob::~WeightsBlob() {
@@ -97,6 +124,7 @@ bool WeightsBlob::map(const std::string &path, bool &absent, Error &error) {
     }
     // Where files can be in large pages, fewer are looked up on the way.
     madvise(mapping, mappingBytes, MADV_HUGEPAGE);
+    mapPagesInMemory(mapping, mappingBytes);
     bytes = static_cast<const uint8_t *>(mapping) + (offset - start);
   }
   numBytes = size;
@@ -164,6 +192,7 @@ bool WeightsBlob::keepRank(uint64_t rank, uint64_t shared, uint64_t each,
   }
   close(fd);
   madvise(range, size, MADV_HUGEPAGE);
+  mapPagesInMemory(range, size);
   bytes = place;
   numBytes = size;
   return true;
