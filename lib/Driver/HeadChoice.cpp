@@ -7,6 +7,8 @@
 
 #include "HeadChoice.h"
 
+#include "attune/Spec/Repeats.h"
+
 #include "llvm/ADT/StringRef.h"
 
 using namespace llvm;
@@ -99,24 +101,6 @@ struct Repeat {
   }
 };
 } // namespace
-
-/// Repeats [begin, end) of a layer as one of their own.
-static spec::Layer takeRepeats(const spec::Layer &layer, int64_t begin,
-                               int64_t end) {
-  spec::Layer part = layer;
-  part.first = layer.first + begin;
-  part.repeat = end - begin;
-  if (layer.cycle.empty())
-    return part;
-  auto length = int64_t(layer.cycle.size());
-  part.cycle.clear();
-  for (int64_t i = 0; i < std::min(length, part.repeat); ++i)
-    part.cycle.push_back(layer.cycle[size_t((begin + i) % length)]);
-  part.op = part.cycle.front();
-  if (part.cycle.size() == 1)
-    part.cycle.clear();
-  return part;
-}
 
 /// The layer as it is counted.
 static void shrink(spec::Layer &layer, const Repeat &repeat) {
@@ -214,7 +198,7 @@ bool Pruner::prune(spec::Stream &stream, spec::Stream &counted) {
         ++end;
       layers.push_back(begin == 0 && end == layer.repeat
                            ? layer
-                           : takeRepeats(layer, begin, end));
+                           : spec::takeRepeats(layer, begin, end));
       layers.back().apart += repeats[size_t(begin)].counts();
       counted.layers.push_back(layers.back());
       bool byLayer = false;

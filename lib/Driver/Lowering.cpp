@@ -14,6 +14,7 @@
 #include "Report/Charts.h"
 #include "Report/Remarks.h"
 #include "Statistics.h"
+#include "StoredForms.h"
 
 #include "Attune/AttuneCut.h"
 #include "Attune/AttuneDialect.h"
@@ -166,35 +167,6 @@ static double countInactive(mlir::ModuleOp module) {
     if (const WeightPlace *place = layout->lookup(weight.getSymName()))
       bytes += share * double(place->totalBytes);
   return bytes;
-}
-
-/// The smallest form that holds the numbers of all tensors of a weight, if they
-/// all have one. What is put together has its columns in one order.
-static StoredForm findStored(WeightOp weight, const ModelSource &source) {
-  std::optional<StoredForm> form;
-  for (int64_t layer = 0; layer < weight.getNumLayers(); ++layer)
-    for (int64_t part = 0; part < weight.getNumParts(); ++part) {
-      std::optional<uint64_t> order;
-      for (auto piece : weight.getSources().getAsRange<WeightSourceAttr>()) {
-        auto found = source.stored.find(substitutePart(
-            substituteLayer(piece.getTensor().str(), layer), part));
-        if (piece.getTransposed() || weight->hasAttr("attune.scales") ||
-            found == source.stored.end() ||
-            order.value_or(found->second.order) != found->second.order)
-          return {};
-        order = found->second.order;
-        form = form ? form->join(found->second.form) : found->second.form;
-      }
-    }
-  return form.value_or(StoredForm{});
-}
-
-/// Notes on weights how the checkpoint has them, for attune-quantize.
-static void markStored(mlir::ModuleOp module, const ModelSource &source) {
-  mlir::Builder b(module);
-  for (auto weight : module.getOps<WeightOp>())
-    if (StoredForm form = findStored(weight, source); form.bits)
-      weight->setAttr("attune.stored", b.getStringAttr(form.text()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -396,8 +368,7 @@ bool Lowering::import(Entries entries) {
     code = ExitCode::BadInput;
     return false;
   }
-  if (!source.stored.empty())
-    markStored(*module, source);
+  markStored(*module, source);
   if (source.mesh.dp > 1)
     (*module)->setAttr(
         "attune.groups",

@@ -11,6 +11,7 @@
 #include "ChatTemplates.h"
 #include "Options/Target.h"
 #include "PictureFiles.h"
+#include "StoredForms.h"
 
 #include "attune/Import/Gguf.h"
 #include "attune/Import/Tokenizers.h"
@@ -287,30 +288,6 @@ static void checkAdapter(const Options &options, StringRef folder,
                       folder.str());
 }
 
-/// Layers of which a folder has some tensors quantized and others not are kept
-/// apart: one stack of weights has one form, which would be the larger one.
-static void tellStoredApart(ModelSource &source) {
-  auto isStored = [&](const spec::Layer &layer, const spec::WeightRole &role,
-                      int64_t repeat, int64_t part) {
-    return llvm::all_of(
-        spec::resolveWeight(layer, role.role),
-        [&](const spec::WeightSource &piece) {
-          return source.stored.count(substitutePart(
-              substituteLayer(piece.tensor, layer.first + repeat), part));
-        });
-  };
-  for (spec::Stream &stream : source.model->streams)
-    for (spec::Layer &layer : stream.layers)
-      for (const spec::WeightRole &role : spec::weightRoles(layer)) {
-        bool all = role.columns > 0;
-        for (int64_t i = 0; all && i < layer.repeat; ++i)
-          for (int64_t part = 0; all && part < role.parts; ++part)
-            all = isStored(layer, role, i, part);
-        if (all)
-          layer.apart += role.role + " ";
-      }
-}
-
 static std::optional<ModelSource> readModel(const Options &options,
                                             DiagnosticEngine &diags) {
   ModelSource source;
@@ -366,8 +343,6 @@ static std::optional<ModelSource> readModel(const Options &options,
     source.leftOut = imported->leftOut;
     if (!random)
       source.stored = std::move(imported->stored);
-    if (!source.stored.empty())
-      tellStoredApart(source);
     if (!gguf && !random) {
       if (!source.checkpointPath.empty())
         checkAdapter(options, source.folder, diags);
@@ -719,8 +694,11 @@ std::optional<ModelSource> driver::openModel(const Options &options,
   }
   if (!openBranches(options, *source, diags) ||
       !forgetChanged(options, *source, diags) ||
-      !chooseQuantization(options, *source, diags) ||
-      !chooseCaches(options, *source, diags) ||
+      !chooseQuantization(options, *source, diags))
+    return std::nullopt;
+  if (options.verb != Verb::Import)
+    keepFormsApart(*source);
+  if (!chooseCaches(options, *source, diags) ||
       !chooseLowRank(options, *source, diags) ||
       !chooseMesh(options, *source, diags) ||
       !chooseHeads(options, *source, diags))

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Spec/Spec.h"
+#include "attune/Spec/Repeats.h"
 
 #include <numeric>
 
@@ -551,6 +551,22 @@ std::vector<int64_t> numbersOf(const Layer &layer) {
   std::vector<int64_t> numbers(static_cast<size_t>(layer.repeat));
   std::iota(numbers.begin(), numbers.end(), layer.first);
   return numbers;
+}
+
+Layer takeRepeats(const Layer &layer, int64_t begin, int64_t end) {
+  Layer part = layer;
+  part.first = layer.first + begin;
+  part.repeat = end - begin;
+  if (layer.cycle.empty())
+    return part;
+  auto length = int64_t(layer.cycle.size());
+  part.cycle.clear();
+  for (int64_t i = 0; i < std::min(length, part.repeat); ++i)
+    part.cycle.push_back(layer.cycle[size_t((begin + i) % length)]);
+  part.op = part.cycle.front();
+  if (part.cycle.size() == 1)
+    part.cycle.clear();
+  return part;
 }
 
 std::vector<WeightSource> resolveWeight(const Layer &layer,

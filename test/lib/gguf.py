@@ -7,8 +7,10 @@
       a small Hugging Face folder of this type with random values
   gguf.py model FOLDER OUT TYPE [REFERENCE]
       the model of a Hugging Face folder of such a type with its matrices
-      in TYPE (F32, F16, BF16, Q8_0, ..., or Q4_0,Q6_K: in turns). REFERENCE, if
-      given, becomes a folder with the values that these stand for, in F32.
+      in TYPE (F32, F16, BF16, Q8_0, ..., or Q4_0,Q6_K: in turns; or Q4_0/Q8_0:
+      values and the FFN's second matrices of odd layers in Q8_0, as Q4_K_M has
+      those of some layers in Q6_K). REFERENCE, if given, becomes a folder with
+      the values that these stand for, in F32.
   gguf.py blocks OUT [VALUES]
       a tensor of random blocks of each type, "TYPE.weight"; VALUES, a
       safetensors file of F64, has what each stands for by the type's published
@@ -23,6 +25,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import struct
 import sys
@@ -366,6 +369,8 @@ def write_model(folder, out, kinds, reference):
             numbers = [n + plus for n in numbers]
         turn = 0 if ".experts." in name else number
         kind = kinds[turn % len(kinds)] if len(shape) == 2 else "F32"
+        more = re.search(r"[13579]\.(self_attn\.v|mlp\.down)_proj", name)
+        kind = kind.split("/")[-1 if more else 0]
         _, block, size = TYPES[kind]
         rows = []
         for at in range(0, len(numbers), width):
