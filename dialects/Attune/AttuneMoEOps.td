@@ -24,7 +24,7 @@ def Attune_RouterOp : Attune_Op<"router", [Pure, Attune_Reify]> {
     ```
     s = softmax(logits) | logits | sigmoid(logits)       by `scoring`
     c = s + bias                                         what is chosen by
-    c[e] = 0 for experts e of all but the active_groups best groups
+    c[e] = -inf for experts e of all but the active_groups best groups
     experts = the A largest of c, best first; equal ones by number
     w = s[experts]          (top_softmax: softmax of these A)
     w = w / (sum w + eps)   with `renormalise`
@@ -32,9 +32,9 @@ def Attune_RouterOp : Attune_Op<"router", [Pure, Attune_Reify]> {
     ```
 
     Groups are equal runs of experts; a group is as good as the best `c` in it,
-    or the sum of its best two. An expert of another group counts as 0, not as
-    minus infinity: with a negative bias it can still be chosen, as in the
-    published DeepSeek-V3. All in f32. If no logit is a number the experts are
+    or the sum of its best two. An expert of another group is never chosen, as in
+    transformers 5 and in servers; before, transformers counted it as 0, which
+    differs where a bias makes scores of the best groups negative. All in f32. If no logit is a number the experts are
     still valid numbers.
 
     Every operation rounds to f32.

@@ -67,6 +67,8 @@ class Weights:
                 spread = 1 / math.sqrt(shape[1])
             elif name.endswith("weight"):
                 middle = 1.0
+            elif name.endswith("router.bias"):
+                middle = -0.6  # so that choices are negative, too
             values = array.array("f", (source.gauss(middle, spread)
                                        for _ in range(math.prod(shape))))
             if self.short:
@@ -196,7 +198,8 @@ class Layer:
         def judge(g):
             return sum(sorted(choice[g * size:(g + 1) * size])[-best:])
         stay = sorted(range(groups), key=lambda g: -judge(g))[:kept]
-        choice = [c if e // size in stay else 0.0 for e, c in enumerate(choice)]
+        choice = [c if e // size in stay else -math.inf
+                  for e, c in enumerate(choice)]
         chosen = sorted(range(experts), key=lambda e: -choice[e])[:active]
         shares = [scores[e] for e in chosen]
         if after:

@@ -77,7 +77,7 @@ static bool runRouter(Step &step) {
       });
       for (int64_t e = 0; e < experts; ++e)
         if (!llvm::is_contained(kept, e / each))
-          c[e] = 0;
+          c[e] = -HUGE_VAL;
     }
     auto order = best(experts, active, [&](int64_t e) { return c[e]; });
     std::vector<double> w;

@@ -173,7 +173,7 @@ private:
                                     ValueRange{k.index(0), rank});
   }
 
-  /// Zero for the experts of all but the best groups.
+  /// The lowest score for the experts of all but the best groups.
   Value dropGroups(KernelBuilder &k, RouterOp op, Value scores) const {
     int64_t groups = op.getGroups(), size = widthOf(scores) / groups;
     Value zero = k.index(0), lowest = k.f32(kLowest);
@@ -221,7 +221,7 @@ private:
               [&](KernelBuilder &k, Value i, ValueRange c) {
                 Value at = k.add(begin, i);
                 Value x = arith::SelectOp::create(
-                    k.b, k.loc, keep, k.loadScalar(c[0], {at}), k.f32(0.0));
+                    k.b, k.loc, keep, k.loadScalar(c[0], {at}), lowest);
                 return Values{
                     tensor::InsertOp::create(k.b, k.loc, x, c[0], at)};
               });

@@ -304,7 +304,7 @@ private:
                                   arith::ShRUIOp::create(k.b, k.loc, stay, of));
         Value keep = compare(k, arith::CmpIPredicate::ne, bit, number(k, 0));
         kept.push_back(
-            select(k, keep, element(k, scores, int64_t(i)), k.f32(0.0)));
+            select(k, keep, element(k, scores, int64_t(i)), lowest));
       }
       return onlyThere(k, toVector(k, kept));
     }
