@@ -91,6 +91,8 @@ const std::vector<KeyMeaning> &keyMeanings() {
       {"is_causal", KeyType::Flag,
        "tokens see earlier ones alone; false: all (it embeds texts)"},
       {"is_gated_act", KeyType::Flag, "the nonlinearity has a gate"},
+      {"is_moe_layer", KeyType::Structure, "which layers have experts"},
+      {"attn_rotary_emb", KeyType::Size, "turned channels per head"},
       {"mup_enabled", KeyType::Flag,
        "embeddings are multiplied by the root of their width"},
       {"route_scale", KeyType::Number, "factor of the experts' weights"},

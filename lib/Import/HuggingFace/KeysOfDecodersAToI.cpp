@@ -54,8 +54,8 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "first_k_dense_replace=0 use_qkv_bias=false use_bias norm_head=false "
        "use_sliding_window=false use_rmsnorm=true use_qk_norm=true "
        "rotary_dim score_function=sigmoid "
-       "moe_router_enable_expert_bias=true n_group=1 topk_group=1 "
-       "routed_scaling_factor=1",
+       "moe_router_enable_expert_bias=true n_group topk_group "
+       "routed_scaling_factor",
        "attention_dropout embedding_dropout output_dropout norm_softmax "
        "sliding_window max_window_layers router_dtype "
        "num_nextn_predict_layers mtp_loss_scaling_factor "
@@ -75,8 +75,8 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "first_k_dense_replace=0 use_qkv_bias=false use_bias norm_head=false "
        "use_sliding_window=false use_rmsnorm=true use_qk_norm=true "
        "rotary_dim score_function=sigmoid "
-       "moe_router_enable_expert_bias=true n_group=1 topk_group=1 "
-       "routed_scaling_factor=1",
+       "moe_router_enable_expert_bias=true n_group topk_group "
+       "routed_scaling_factor",
        "attention_dropout embedding_dropout output_dropout norm_softmax "
        "sliding_window max_window_layers router_dtype "
        "num_nextn_predict_layers mtp_loss_scaling_factor "
@@ -90,7 +90,8 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "max_position_embeddings=262144 rms_norm_eps=1e-05 "
        "tie_word_embeddings=false hidden_act=silu head_dim=128 "
        "rope_theta=10000 partial_rotary_factor=0.5 rope_parameters "
-       "rope_scaling attn_layer_indices attention_bias=false mlp_bias=false "
+       "rope_scaling attn_layer_indices attn_rotary_emb attention_bias=false "
+       "mlp_bias=false "
        "mamba_n_heads=128 mamba_n_groups=1 mamba_d_state=256 "
        "mamba_d_head=auto mamba_d_conv=4 mamba_expand=2 "
        "mamba_conv_bias=true mamba_proj_bias=false time_step_limit",
@@ -264,11 +265,12 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "tie_word_embeddings=false hidden_act=silu head_dim=128 "
        "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
        "rope_scaling sliding_window=4096 sliding_window_pattern=4 "
-       "layer_types mlp_layer_types first_k_dense_replace=1 num_experts=64 "
+       "layer_types mlp_layer_types is_moe_layer first_k_dense_replace=1 "
+       "num_experts=64 "
        "num_experts_per_tok=8 moe_intermediate_size=1024 "
        "num_shared_experts=1 n_group=1 topk_group=1 norm_topk_prob=true "
        "routed_scaling_factor=2.5 topk_method=noaux_tc scoring_func=sigmoid",
-       "attention_dropout is_moe_layer num_nextn_predict_layers "
+       "attention_dropout first_last_k_dense_replace num_nextn_predict_layers "
        "aux_loss_alpha ep_group ep_size output_router_logits pretraining_tp "
        "router_aux_loss_coef router_jitter_noise seq_aux"},
       {"falcon",

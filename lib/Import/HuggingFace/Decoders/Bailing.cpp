@@ -41,9 +41,9 @@ static MoE readExperts(Config &config, bool second) {
                  "whatever this key says");
   config.mustBeTrue("moe_router_enable_expert_bias",
                     "experts are chosen with a bias");
-  router.groups = config.integer("n_group", 1);
-  router.activeGroups = config.integer("topk_group", 1);
-  router.scale = config.real("routed_scaling_factor", 1);
+  router.groups = config.integer("n_group", std::nullopt);
+  router.activeGroups = config.integer("topk_group", std::nullopt);
+  router.scale = config.real("routed_scaling_factor", std::nullopt);
   finishSigmoidRouter(config, "num_experts", moe);
   return moe;
 }

@@ -114,12 +114,22 @@ std::optional<Model> importEXAONEMoE(ImportContext &context) {
       readEXAONE4(context, "exaone_moe", Placement::Pre);
   int64_t dense = config.count("first_k_dense_replace", 1);
   ignoreRouterKeys(config);
-  // Layers that predict further tokens; what is said in other words.
-  config.ignore({"num_nextn_predict_layers", "is_moe_layer"});
+  // Layers that predict further tokens; a number of layers that is_moe_layer
+  // spells out.
+  config.ignore({"num_nextn_predict_layers", "first_last_k_dense_replace"});
   if (!exaone)
     return std::nullopt;
   std::function<bool(int64_t)> isSparse =
       readSparseLayers(config, exaone->layers, dense);
+  if (const Value *listed = config.get("is_moe_layer")) {
+    bool same =
+        listed->isArray() && listed->elements.size() == size_t(exaone->layers);
+    for (size_t i = 0; same && i < listed->elements.size(); ++i)
+      same = listed->elements[i].boolean == isSparse(int64_t(i));
+    if (!same)
+      config.error("is_moe_layer", "expected what mlp_layer_types and "
+                                   "first_k_dense_replace say");
+  }
   MoE moe;
   moe.location = config.locate("num_experts");
   moe.experts = config.integer("num_experts", 64);

@@ -188,6 +188,10 @@ std::optional<Model> importBamba(ImportContext &context) {
                  "z_loss_coefficient"});
   if (!bamba)
     return std::nullopt;
+  // The class turns half of a head, which files say in channels.
+  int64_t turned = bamba->block.attention->rope->channels;
+  if (config.integer("attn_rotary_emb", turned) != turned)
+    config.error("attn_rotary_emb", "expected " + std::to_string(turned));
   Mamba mamba = readHeadedStateSpace(config, *bamba);
   mamba.outNorm = bamba->norm;
   bamba->kindOf.assign(static_cast<size_t>(bamba->layers), 1);
