@@ -48,6 +48,7 @@ private:
   bool take(const std::string &text, const std::string &place,
             llvm::StringRef name);
   void takeTokens(const JsonValue &config);
+  void takeTekken();
 
   std::string folder;
   DiagnosticEngine &diags;
@@ -138,6 +139,23 @@ void Reader::takeTokens(const JsonValue &config) {
   }
 }
 
+/// Mistral's own file has its tokens under these names.
+void Reader::takeTekken() {
+  if (!llvm::sys::fs::exists(inFolder("tekken.json")))
+    return;
+  JsonValue names;
+  names.kind = JsonValue::Kind::Object;
+  for (auto [name, text] : {std::pair("bos_token", "<s>"),
+                            {"eos_token", "</s>"},
+                            {"unk_token", "<unk>"},
+                            {"pad_token", "<pad>"}}) {
+    names.keys.emplace_back(name);
+    names.items.emplace_back().kind = JsonValue::Kind::String;
+    names.items.back().string = text;
+  }
+  takeTokens(names);
+}
+
 bool Reader::readConfig() {
   for (const char *name : {"tokenizer_config.json", "special_tokens_map.json",
                            "chat_template.json"}) {
@@ -166,6 +184,7 @@ bool Reader::readConfig() {
       return false;
     }
   }
+  takeTekken();
   return true;
 }
 

@@ -195,6 +195,11 @@ def published_tokenizer_seeds():
         yield name, b"tokenizer.model\n" + raw[:MOST]
     yield "ranks", "x.tiktoken\n" + "".join(
         base64.b64encode(bytes([i])).decode() + f" {i}\n" for i in range(256))
+    config = {"pattern": ".+", "default_vocab_size": 276, "version": "v3",
+              "default_num_special_tokens": 20}
+    yield "tekken", "tekken.json\n" + dump({"config": config, "vocab": [
+        {"rank": i, "token_bytes": base64.b64encode(bytes([i])).decode()}
+        for i in range(256)]})
     vocab = {chr(i): i - 33 for i in range(33, 127)} | {"th": 94, "the": 95}
     yield "merges", f"vocab.json\n{dump(vocab)}\0#version: 0.2\nt h\nth e\n"
     yield "words", "vocab.txt\n[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n##s\na\n"

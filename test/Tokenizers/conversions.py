@@ -5,7 +5,7 @@
     python3 conversions.py FOLDER COMMAND...
 
 COMMAND is `attune tokenize`. The files of kinds.py stand for vocab.json and
-merges.txt, vocab.txt and *.tiktoken: these are written anew from their
+merges.txt, vocab.txt, *.tiktoken and tekken.json: these are written anew from their
 vocabularies and must give the same ids (which kinds.test compares with the
 reference). SentencePiece's models in Inputs come from its own trainer, and
 their ids from its own encoder (Debian's package sentencepiece, 0.1.97):
@@ -138,6 +138,42 @@ def write_ranks(folder, model):
     folder.write("test.tiktoken", "".join(
         base64.b64encode(as_bytes(token)).decode() + f" {i}\n"
         for token, i in model["vocab"].items()))
+
+
+def check_tekken(root, command, llama):
+    """Special tokens come first, here those of `llama` behind three more, and
+    two ids that no token has. Files have more tokens than they use."""
+    made = json.loads(json.dumps(llama))
+    names = ["<unk>", "<s>", "</s>"] + [
+        token["content"] for token in made["added_tokens"]]
+    count = len(names) + 2
+    vocab = made["model"]["vocab"]
+    used = max(vocab.values()) + 1
+    made["model"]["vocab"] = {token: i + count for token, i in vocab.items()}
+    made["added_tokens"] = [
+        {"id": i, "content": name, "special": True, "normalized": False}
+        for i, name in enumerate(names + [f"<SPECIAL_{count - 2}>",
+                                          f"<SPECIAL_{count - 1}>"])]
+    whole = Folder(os.path.join(root, "tekken-whole"), command)
+    whole.write("tokenizer.json", json.dumps(made))
+    folder = Folder(os.path.join(root, "tekken"), command)
+    pattern = made["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]
+    by_rank = sorted(vocab, key=vocab.get)
+    assert [vocab[token] for token in by_rank] == list(range(used))
+    folder.write("tekken.json", json.dumps({
+        "config": {"pattern": pattern, "num_vocab_tokens": used + 1,
+                   "default_vocab_size": used + count,
+                   "default_num_special_tokens": count, "version": "v13"},
+        "vocab": [{"rank": i, "token_str": None,
+                   "token_bytes": base64.b64encode(as_bytes(token)).decode()}
+                  for i, token in enumerate(by_rank)] + [
+                      {"rank": used, "token_str": None, "token_bytes":
+                       base64.b64encode(b"Hello wor").decode()}],
+        "special_tokens": [{"rank": i, "token_str": name, "is_control": True}
+                           for i, name in enumerate(names)],
+        "image": {"image_patch_size": 14}}))
+    texts = list(kinds.texts(500, 3)) + ["<s>Hello world</s><SPECIAL_6>x"]
+    return check("tekken", whole.ids(texts), folder.ids(texts))
 
 
 # Names that GGUF files give to what they cut texts at, and the kind that is.
@@ -275,6 +311,7 @@ def main():
                 for token in map(dict, made["added_tokens"])}}))
         texts = list(kinds.texts(500, 3))
         good &= check(kind, whole.ids(texts), parts.ids(texts))
+    good &= check_tekken(root, command, all_kinds["llama3"])
     with open(RECORD) as file:
         record = json.load(file)
     for kind, known in record.items():

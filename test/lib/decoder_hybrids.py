@@ -202,6 +202,30 @@ def granite4_experts(w, ids):
                           lambda at, rows: granite_experts(w, at, rows))
 
 
+def bamba(w, ids):
+    """LLaMA's layers, some with a state space in place of attention, whose heads
+    turn by half."""
+    config = {**BASE, "model_type": "bamba", "num_key_value_heads": 2,
+              "num_hidden_layers": 3, "attn_layer_indices": [1],
+              "mamba_n_heads": 8, "mamba_n_groups": 2, "mamba_d_state": 5,
+              "mamba_d_head": "auto"}
+    x = embed(w, "model.embed_tokens.weight", ids)
+    for i in range(3):
+        at = f"model.layers.{i}."
+        normed = rms_norm(w, at + "input_layernorm", x, 1e-5)
+        if i == 1:
+            q, k, v = projections(w, at + "self_attn.", normed, 2)
+            q, k = (turn(h, channels=4) for h in (q, k))
+            y = linear(w, at + "self_attn.o_proj", attend(q, k, v), WIDTH)
+        else:
+            y = mamba2(w, at + "mamba.", normed, 8, 2, 5, 4, 1e-5)
+        x = plus(x, y)
+        x = plus(x, gated(w, at + "feed_forward.", rms_norm(
+            w, at + "pre_ff_layernorm", x, 1e-5), silu))
+    return config, head(w, "lm_head",
+                        rms_norm(w, "model.final_layernorm", x, 1e-5))
+
+
 def relu_squared(x):
     return max(x, 0.0) ** 2
 

@@ -28,7 +28,7 @@ def chosen(w, at, x, low, heads, size, top, turned):
 
 
 def latent(w, at, x, rank, nope, shared, value, index=None, scale=None,
-           frequencies=None):
+           frequencies=None, interleaved=True):
     """Keys and values out of one row for each token; with an `index` queries see
     the keys that it chooses."""
     low = rms_norm(w, at + "q_a_layernorm", linear(w, at + "q_a_proj", x, 20))
@@ -36,7 +36,7 @@ def latent(w, at, x, rank, nope, shared, value, index=None, scale=None,
                     HEADS)
 
     def turned(heads):
-        return turn(heads, interleaved=True, frequencies=frequencies)
+        return turn(heads, interleaved=interleaved, frequencies=frequencies)
     queries = [[q[:nope] + t for q, t in zip(rows, turned(
         [[q[nope:] for q in rows]])[0])] for rows in queries]
     rows = linear(w, at + "kv_a_proj_with_mqa", x, rank + shared)

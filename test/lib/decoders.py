@@ -25,7 +25,7 @@ from decoder_layers import (BASE, DIM, HEADS, INNER, TOKENS, VOCAB, WIDTH, Weigh
                             is_refusal, layer_norm, linear, llama_like, norm_each,
                             plus, program, projections, rms_norm, scaled, silu,
                             split, take_options, tied, turn)
-from decoder_hybrids import (granite4, granite4_experts, jamba, lfm2, lfm2_moe,
+from decoder_hybrids import (bamba, granite4, granite4_experts, jamba, lfm2, lfm2_moe,
                              mamba2_alone, nemotron_h, qwen3_5, qwen3_next)
 from decoder_memories import (falcon_h1, falcon_h1_norms, kimi_linear, minimax,
                               minimax_text, qwen3_5_moe, qwen3_5_moe_apart)
@@ -36,6 +36,10 @@ from decoder_gpts import (bigcode_mha, bigcode_mqa, bloom_residual, falcon_11b,
                           falcon_7b, falcon_rw, gpt2_by_layer, gpt_neo,
                           gpt_neox, mpt_clip, opt_350m, opt_plain_norms)
 from decoder_latent import deepseek_v32, kimi_k2
+from decoder_latest import (afmoe, bailing, bailing_v2, codegen, deepseek, dots1,
+                            exaone_moe, flex_olmo, glm4_moe_lite, hy_v3,
+                            internlm3, minicpm3, ministral, qwen, solar_open,
+                            vaultgemma, xglm)
 from decoder_phis import phi, phi3_longrope, phi4, phi4_mini
 from decoder_renamed import chatglm, exaone, internlm2, minicpm
 from decoder_rwkv import rwkv7, rwkv7_wide
@@ -410,7 +414,10 @@ OTHERS = {function.__name__: function for function in (
     nemotron_h, jamba, qwen3_next, qwen3_5, falcon_h1, falcon_h1_norms, kimi_linear, minimax,
     minimax_text, qwen3_5_moe, qwen3_5_moe_apart, granite4, granite4_experts,
     mamba2_alone, granitemoe_shared, hunyuan_moe, rwkv7, rwkv7_wide, gemma3n,
-    gemma3n_other, deepseek_v32, kimi_k2, zamba2, zamba2_one)}
+    gemma3n_other, deepseek_v32, kimi_k2, zamba2, zamba2_one, afmoe, bailing,
+    bailing_v2, codegen, deepseek, dots1, exaone_moe, flex_olmo, glm4_moe_lite,
+    hy_v3, internlm3, minicpm3, ministral, qwen, solar_open, vaultgemma, xglm,
+    bamba)}
 
 
 def run(folder, texts, positions=False):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Small RoBERTa, ALBERT, CLIP and NomicBERT folders with random weights, run by the
+"""Small RoBERTa, MPNet, ESM, ALBERT, CLIP and NomicBERT folders with random weights, run by the
 compiler and compared with their formulas in f64.
 
   encoders.py ATTUNE WORK [FLAG]...
@@ -254,6 +254,178 @@ def roberta(run):
                 [m for mask in masks for m in mask])
 
 
+def mpnet(run):
+    """Scores have biases by distance, the same in both layers; what is farther
+    than 127 shares one."""
+    w, heads, layers = Weights(), ("q", "k", "v", "o"), 2
+    w.new("mpnet.embeddings.word_embeddings.weight", V, D)
+    w.new("mpnet.embeddings.position_embeddings.weight", 150, D)
+    w.norm("mpnet.embeddings.LayerNorm", D)
+    w.new("mpnet.encoder.relative_attention_bias.weight", 32, HEADS, scale=2)
+    for i in range(layers):
+        at = f"mpnet.encoder.layer.{i}."
+        for name in heads:
+            w.linear(at + "attention.attn." + name, D, D)
+        w.norm(at + "attention.LayerNorm", D)
+        w.linear(at + "intermediate.dense", INNER, D)
+        w.linear(at + "output.dense", D, INNER)
+        w.norm(at + "output.LayerNorm", D)
+    w.linear("classifier.dense", D, D)
+    w.linear("classifier.out_proj", 3, D)
+    folder = os.path.join(run.work, "mpnet")
+    config = {
+        "model_type": "mpnet",
+        "architectures": ["MPNetForSequenceClassification"],
+        "vocab_size": V, "hidden_size": D, "num_attention_heads": HEADS,
+        "num_hidden_layers": layers, "intermediate_size": INNER,
+        "max_position_embeddings": 150, "layer_norm_eps": 1e-5,
+        "num_labels": 3}
+    w.save(folder, config)
+    ids = [[0] + [3 + i * i % 26 for i in range(140)] + [2],
+           [0, 7, 9, 2] + [1] * 138]
+    masks = [[int(i != 1) for i in row] for row in ids]
+
+    def bucket(ahead):
+        """Sixteen for each side: eight distances, then by their logarithm."""
+        side, far = (16 if ahead > 0 else 0), abs(ahead)
+        if far < 8:
+            return side + far
+        return side + min(15, 8 + int(math.log(far / 8) / math.log(16) * 8))
+    biases = w.rows("mpnet.encoder.relative_attention_bias.weight")
+    words = w.rows("mpnet.embeddings.word_embeddings.weight")
+    places = w.rows("mpnet.embeddings.position_embeddings.weight")
+    states, size = [], D // HEADS
+    for row, mask in zip(ids, masks):
+        # Positions count from 2; padding is at 1.
+        x = [[a + b for a, b in zip(words[i], places[
+            sum(mask[:t + 1]) + 1 if mask[t] else 1])]
+            for t, i in enumerate(row)]
+        x = w.layer_norm("mpnet.embeddings.LayerNorm", x, 1e-5)
+        for i in range(layers):
+            at = f"mpnet.encoder.layer.{i}."
+            q, k, v = (w.apply(at + "attention.attn." + n, x)
+                       for n in heads[:3])
+            merged = [[] for _ in x]
+            for head in range(HEADS):
+                part = slice(head * size, (head + 1) * size)
+                for m in range(len(x)):
+                    seen = [n for n in range(len(x)) if mask[n]]
+                    scores = [sum(map(mul, q[m][part], k[n][part]))
+                              / math.sqrt(size) + biases[bucket(n - m)][head]
+                              for n in seen]
+                    powers = [math.exp(s - max(scores)) for s in scores]
+                    merged[m] += [sum(p * v[n][part][c] for p, n in zip(
+                        powers, seen)) / sum(powers) for c in range(size)]
+            y = w.apply(at + "attention.attn.o", merged)
+            x = w.layer_norm(at + "attention.LayerNorm", add(x, y), 1e-5)
+            y = w.apply(at + "output.dense",
+                        w.apply(at + "intermediate.dense", x, gelu))
+            x = w.layer_norm(at + "output.LayerNorm", add(x, y), 1e-5)
+        states.append(x)
+    pooled = w.apply("classifier.dense", [x[0] for x in states], math.tanh)
+    inputs = {"input_ids": integers(ids), "attention_mask": integers(masks)}
+    run.compare("mpnet", folder, inputs,
+                {"logits": w.apply("classifier.out_proj", pooled),
+                 "last_hidden_state": states},
+                [m for mask in masks for m in mask])
+    # As sentence-transformers leaves it: the file names a head that it lacks,
+    # and tensors have no prefix.
+    w.values = {name[6:]: value for name, value in w.values.items()
+                if name.startswith("mpnet.")}
+    folder = os.path.join(run.work, "mpnet_sentences")
+    w.save(folder, {**config, "architectures": ["MPNetForMaskedLM"]})
+    with open(os.path.join(folder, "modules.json"), "w") as file:
+        json.dump([{"idx": 0, "name": "0", "path": "", "type":
+                    "sentence_transformers.models.Transformer"}], file)
+    run.compare("mpnet_sentences", folder, inputs,
+                {"last_hidden_state": states},
+                [m for mask in masks for m in mask])
+
+
+def esm(run):
+    """Positions turn, norms come first, and embeddings are 0.88 of what the
+    table has."""
+    w, layers = Weights(), 2
+    names = ("self.query", "self.key", "self.value", "output.dense")
+    w.new("esm.embeddings.word_embeddings.weight", V, D)
+    for i in range(layers):
+        at = f"esm.encoder.layer.{i}."
+        for name in names:
+            w.linear(at + "attention." + name, D, D)
+        for name in ("attention.LayerNorm", "LayerNorm"):
+            w.norm(at + name, D)
+        w.linear(at + "intermediate.dense", INNER, D)
+        w.linear(at + "output.dense", D, INNER)
+    w.norm("esm.encoder.emb_layer_norm_after", D)
+    w.linear("lm_head.dense", D, D)
+    w.norm("lm_head.layer_norm", D)
+    w.new("lm_head.bias", V)
+    folder = os.path.join(run.work, "esm")
+    w.save(folder, {
+        "model_type": "esm", "architectures": ["EsmForMaskedLM"],
+        "vocab_size": V, "hidden_size": D, "num_attention_heads": HEADS,
+        "num_hidden_layers": layers, "intermediate_size": INNER,
+        "max_position_embeddings": 1026, "layer_norm_eps": 1e-5,
+        "position_embedding_type": "rotary", "emb_layer_norm_before": False,
+        "token_dropout": True, "mask_token_id": V - 1, "pad_token_id": 1,
+        "esmfold_config": None, "vocab_list": None, "is_folding_model": False})
+    ids = [[0, 5, 9, 4, 12, 2], [0, 7, 9, 2, 1, 1]]
+    masks = [[int(i != 1) for i in row] for row in ids]
+    table = w.rows("esm.embeddings.word_embeddings.weight")
+    size, states, logits = D // HEADS, [], []
+
+    def turned(rows):
+        out = []
+        for t, row in enumerate(rows):
+            row = list(row)
+            for head in range(0, D, size):
+                for i in range(size // 2):
+                    angle = t * 10000.0 ** (-2.0 * i / size)
+                    a, b = row[head + i], row[head + i + size // 2]
+                    row[head + i] = a * math.cos(angle) - b * math.sin(angle)
+                    row[head + i + size // 2] = (
+                        b * math.cos(angle) + a * math.sin(angle))
+            out.append(row)
+        return out
+    for row, mask in zip(ids, masks):
+        x = [[0.88 * a for a in table[i]] for i in row]
+        for i in range(layers):
+            at = f"esm.encoder.layer.{i}."
+            normed = w.layer_norm(at + "attention.LayerNorm", x, 1e-5)
+            q, k, v = (w.apply(at + "attention." + n, normed)
+                       for n in names[:3])
+            q, k = turned(q), turned(k)
+            seen = [n for n in range(len(x)) if mask[n]]
+            y = attend(q, [k[n] for n in seen], [v[n] for n in seen])
+            x = add(x, w.apply(at + "attention.output.dense", y))
+            y = w.layer_norm(at + "LayerNorm", x, 1e-5)
+            y = w.apply(at + "output.dense",
+                        w.apply(at + "intermediate.dense", y, gelu))
+            x = add(x, y)
+        x = w.layer_norm("esm.encoder.emb_layer_norm_after", x, 1e-5)
+        states.append(x)
+        h = w.layer_norm("lm_head.layer_norm",
+                         w.apply("lm_head.dense", x, gelu), 1e-5)
+        logits.append([[sum(map(mul, r, word)) + c for word, c in zip(
+            table, w.vector("lm_head.bias"))] for r in h])
+    inputs = {"input_ids": integers(ids), "attention_mask": integers(masks)}
+    run.compare("esm", folder, inputs,
+                {"logits": logits, "last_hidden_state": states},
+                [m for mask in masks for m in mask])
+    # What masked tokens do to the others' embeddings no layer knows.
+    path = os.path.join(run.work, "masked.safetensors")
+    tensors.save(path, {**inputs, "input_ids": integers(
+        [[0, 5, V - 1, 4, 12, 2], ids[1]])})
+    refused = subprocess.run(
+        [run.attune, "run", folder] + run.flags +
+        ["--inputs", path,
+         "--outputs", os.path.join(run.work, "masked.out.safetensors")],
+        capture_output=True, text=True)
+    good = refused.returncode and str(V - 1) in refused.stderr
+    print(f"{'PASS' if good else 'FAIL'} esm refuses masks: {refused.stderr}")
+    run.failures += not good
+
+
 def albert(run):
     w, tables = Weights(), 10
     for name, rows in (("word", V), ("position", 8), ("token_type", 2)):
@@ -499,6 +671,8 @@ def main():
     os.makedirs(work, exist_ok=True)
     run = Runner(attune, work, sys.argv[3:])
     roberta(run)
+    mpnet(run)
+    esm(run)
     albert(run)
     clip(run, end=29)
     clip(run, end=2)

@@ -9,8 +9,9 @@
 //
 //   tokenizer.model, spiece.model, ...   SentencePiece (BPE and Unigram)
 //   vocab.json and merges.txt            byte-level BPE, as GPT-2 has it
-//   vocab.txt                            WordPiece, as BERT has it
+//   vocab.txt                            WordPiece, as BERT has it, or letters
 //   *.tiktoken                           byte-level BPE of ranks
+//   tekken.json                          the same, as Mistral has it
 //   rwkv_vocab*.txt                      RWKV's World: longest match of bytes
 //   *.gguf                               what its keys say
 //

@@ -21,9 +21,9 @@ using namespace attune::driver;
 /// MODEL itself, if it is no model's file but a tokenizer's.
 static bool isTokenizerFile(llvm::StringRef path) {
   llvm::StringRef name = llvm::sys::path::filename(path);
-  return name.starts_with("tokenizer") || name.ends_with(".model") ||
-         name.ends_with(".tiktoken") || name == "vocab.txt" ||
-         name == "vocab.json" ||
+  return name.starts_with("tokenizer") || name.starts_with("tekken") ||
+         name.ends_with(".model") || name.ends_with(".tiktoken") ||
+         name == "vocab.txt" || name == "vocab.json" ||
          (name.starts_with("rwkv_vocab") && name.ends_with(".txt"));
 }
 

@@ -238,6 +238,21 @@ static const Architecture *chooseArchitecture(Config &config,
   return nullptr;
 }
 
+/// sentence-transformers reads encoders without the head that their file names,
+/// and writes them without it.
+static const ModelClass *withoutMaskedHead(const Architecture &architecture,
+                                           const ModelClass *chosen,
+                                           const std::string &folder) {
+  std::string_view name = chosen->name, end = "ForMaskedLM";
+  if (name.size() > end.size() &&
+      name.substr(name.size() - end.size()) == end &&
+      startsWithTransformer(folder))
+    for (const ModelClass &candidate : architecture.classes)
+      if (candidate.head == Head::None)
+        return &candidate;
+  return chosen;
+}
+
 /// The type that weights are kept in: what the configuration says, else what
 /// the checkpoint holds.
 static spec::DType readDType(Config &config, const Checkpoint *checkpoint) {
@@ -395,6 +410,8 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
       chooseArchitecture(config, context.modelClass, diags);
   if (!architecture)
     return std::nullopt;
+  context.modelClass =
+      withoutMaskedHead(*architecture, context.modelClass, result.folder);
   context.languageModel = context.modelClass->head == Head::LanguageModel;
   std::optional<Checkpoint> checkpoint;
   if (!result.checkpointPath.empty()) {

@@ -21,6 +21,19 @@ static constexpr const char *kGLM =
 
 std::vector<ClassKeys> keysOfDecodersAToI() {
   return {
+      {"afmoe",
+       "hidden_size=2048 intermediate_size=6144 num_hidden_layers=32 "
+       "num_attention_heads=16 num_key_value_heads=16 vocab_size=200192 "
+       "max_position_embeddings=16384 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling sliding_window=1024 layer_types "
+       "global_attn_every_n_layers=4 num_dense_layers=1 mup_enabled=false "
+       "num_experts=64 num_experts_per_tok=6 moe_intermediate_size=1408 "
+       "num_shared_experts=2 route_scale=1 score_func=sigmoid "
+       "route_norm=true n_group=1 topk_group=1 num_expert_groups=1 "
+       "num_limited_groups=1",
+       "attention_dropout load_balance_coeff use_grouped_mm"},
       {"arcee",
        "hidden_size=2560 intermediate_size=18432 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=32 vocab_size=32000 "
@@ -29,6 +42,61 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
        "attention_bias=false mlp_bias=false",
        "attention_dropout pretraining_tp"},
+      {"bailing_moe",
+       "hidden_size=1024 intermediate_size num_hidden_layers=24 "
+       "num_attention_heads=16 num_key_value_heads=16 vocab_size=30592 "
+       "max_position_embeddings=16384 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=64 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling num_experts=16 num_experts_per_tok=2 "
+       "moe_intermediate_size num_shared_experts=0 "
+       "moe_shared_expert_intermediate_size norm_topk_prob=true "
+       "first_k_dense_replace=0 use_qkv_bias=false use_bias norm_head=false "
+       "use_sliding_window=false use_rmsnorm=true use_qk_norm=true "
+       "rotary_dim score_function=sigmoid "
+       "moe_router_enable_expert_bias=true n_group topk_group "
+       "routed_scaling_factor",
+       "attention_dropout embedding_dropout output_dropout norm_softmax "
+       "sliding_window max_window_layers router_dtype "
+       "num_nextn_predict_layers mtp_loss_scaling_factor "
+       "moe_router_enable_shared_expert multi_gate "
+       "moe_router_enable_routed_scaling topk_method scoring_func "
+       "aux_loss_alpha ep_group ep_size output_router_logits pretraining_tp "
+       "router_aux_loss_coef router_jitter_noise seq_aux"},
+      {"bailing_moe_v2",
+       "hidden_size=1024 intermediate_size num_hidden_layers=24 "
+       "num_attention_heads=16 num_key_value_heads=16 vocab_size=30592 "
+       "max_position_embeddings=16384 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=64 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling num_experts=16 num_experts_per_tok=2 "
+       "moe_intermediate_size num_shared_experts=0 "
+       "moe_shared_expert_intermediate_size norm_topk_prob=true "
+       "first_k_dense_replace=0 use_qkv_bias=false use_bias norm_head=false "
+       "use_sliding_window=false use_rmsnorm=true use_qk_norm=true "
+       "rotary_dim score_function=sigmoid "
+       "moe_router_enable_expert_bias=true n_group topk_group "
+       "routed_scaling_factor",
+       "attention_dropout embedding_dropout output_dropout norm_softmax "
+       "sliding_window max_window_layers router_dtype "
+       "num_nextn_predict_layers mtp_loss_scaling_factor "
+       "moe_router_enable_shared_expert multi_gate "
+       "moe_router_enable_routed_scaling topk_method scoring_func "
+       "aux_loss_alpha ep_group ep_size output_router_logits pretraining_tp "
+       "router_aux_loss_coef router_jitter_noise seq_aux"},
+      {"bamba",
+       "hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=8 vocab_size=128000 "
+       "max_position_embeddings=262144 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=0.5 rope_parameters "
+       "rope_scaling attn_layer_indices attn_rotary_emb attention_bias=false "
+       "mlp_bias=false "
+       "mamba_n_heads=128 mamba_n_groups=1 mamba_d_state=256 "
+       "mamba_d_head=auto mamba_d_conv=4 mamba_expand=2 "
+       "mamba_conv_bias=true mamba_proj_bias=false time_step_limit",
+       "attention_dropout mamba_chunk_size num_logits_to_keep time_step_max "
+       "time_step_min z_loss_coefficient"},
       {"bloom",
        "hidden_size=64 n_embed n_layer=2 num_hidden_layers n_head=8 "
        "num_attention_heads vocab_size=250880 n_inner=256 "
@@ -52,6 +120,13 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "attention_softmax_in_fp32 bias_dropout_fusion classifier_dropout "
        "fp32_residual_connection hidden_dropout interleaved_qkv "
        "prefix_projection"},
+      {"codegen",
+       "n_embd=4096 n_layer=28 n_head=16 vocab_size=50400 n_positions=2048 "
+       "n_inner=16384 rotary_dim=64 activation_function=gelu_new "
+       "tie_word_embeddings=false layer_norm_epsilon=1e-05",
+       "attn_pdrop embd_pdrop n_ctx resid_pdrop rotary scale_attn_weights "
+       "summary_activation summary_first_dropout summary_proj_to_labels "
+       "summary_type summary_use_proj"},
       {"cohere",
        "use_qk_norm=false hidden_size=8192 intermediate_size=22528 "
        "num_hidden_layers=40 num_attention_heads=64 num_key_value_heads=64 "
@@ -72,6 +147,19 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "attention_dropout cache_implementation layer_switch model_max_length "
        "order_of_interleaved_layers position_embedding_type pretraining_tp "
        "rotary_pct use_embedding_sharing use_parallel_embedding"},
+      {"deepseek",
+       "hidden_size=4096 intermediate_size=11008 num_hidden_layers=30 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=102400 "
+       "max_position_embeddings=2048 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling attention_bias=false n_shared_experts n_routed_experts "
+       "num_experts_per_tok moe_intermediate_size=1407 moe_layer_freq=1 "
+       "first_k_dense_replace=0 norm_topk_prob=false scoring_func=softmax "
+       "topk_method=greedy n_group=1 topk_group=1 routed_scaling_factor=1",
+       "attention_dropout aux_loss_alpha ep_group ep_size "
+       "output_router_logits pretraining_tp router_aux_loss_coef "
+       "router_jitter_noise seq_aux"},
       {"deepseek_v2",
        "qk_rope_head_dim=64 hidden_size=4096 intermediate_size=11008 "
        "num_hidden_layers=30 num_attention_heads=32 num_key_value_heads=32 "
@@ -115,6 +203,21 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "attention_dropout aux_loss_alpha ep_group ep_size "
        "num_nextn_predict_layers output_router_logits pretraining_tp "
        "qk_head_dim router_aux_loss_coef router_jitter_noise seq_aux"},
+      {"dots1",
+       "hidden_size=4608 intermediate_size=10944 num_hidden_layers=62 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=152064 "
+       "max_position_embeddings=2048 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=144 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling attention_bias=false n_shared_experts n_routed_experts "
+       "num_experts_per_tok moe_intermediate_size=1408 "
+       "first_k_dense_replace=0 norm_topk_prob=false n_group=1 topk_group=1 "
+       "routed_scaling_factor=1 sliding_window=4096 max_window_layers=62 "
+       "layer_types",
+       "attention_dropout moe_layer_freq num_nextn_predict_layers "
+       "scoring_func topk_method use_sliding_window aux_loss_alpha ep_group "
+       "ep_size output_router_logits pretraining_tp router_aux_loss_coef "
+       "router_jitter_noise seq_aux"},
       {"ernie4_5",
        "hidden_size=1024 intermediate_size=3072 num_hidden_layers=18 "
        "num_attention_heads=16 num_key_value_heads=2 "
@@ -155,6 +258,21 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
        "rope_scaling layer_types",
        "attention_dropout"},
+      {"exaone_moe",
+       "hidden_size=4096 intermediate_size=16384 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=102400 "
+       "max_position_embeddings=2048 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling sliding_window=4096 sliding_window_pattern=4 "
+       "layer_types mlp_layer_types is_moe_layer first_k_dense_replace=1 "
+       "num_experts=64 "
+       "num_experts_per_tok=8 moe_intermediate_size=1024 "
+       "num_shared_experts=1 n_group=1 topk_group=1 norm_topk_prob=true "
+       "routed_scaling_factor=2.5 topk_method=noaux_tc scoring_func=sigmoid",
+       "attention_dropout first_last_k_dense_replace num_nextn_predict_layers "
+       "aux_loss_alpha ep_group ep_size output_router_logits pretraining_tp "
+       "router_aux_loss_coef router_jitter_noise seq_aux"},
       {"falcon",
        "hidden_size=4544 n_embed num_hidden_layers=32 n_layer "
        "num_attention_heads=71 n_head num_kv_heads=71 n_head_kv "
@@ -192,6 +310,17 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "rescale_prenorm_residual residual_in_fp32 rms_norm ssm_cfg "
        "time_step_floor time_step_init_scheme time_step_max time_step_min "
        "time_step_scale use_associative_scan use_falcon_mambapy use_mambapy"},
+      {"flex_olmo",
+       "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=100352 "
+       "max_position_embeddings=4096 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=500000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling attention_bias=false num_experts=7 "
+       "num_experts_per_tok=5 norm_topk_prob=false",
+       "attention_dropout aux_loss_alpha ep_group ep_size "
+       "output_router_logits pretraining_tp router_aux_loss_coef "
+       "router_jitter_noise seq_aux"},
       {"gemma",
        "use_bidirectional_attention=false hidden_size=3072 "
        "intermediate_size=24576 num_hidden_layers=28 num_attention_heads=16 "
@@ -253,6 +382,22 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "topk_method=noaux_tc scoring_func=sigmoid",
        "attention_dropout aux_loss_alpha ep_group ep_size "
        "num_nextn_predict_layers output_router_logits pretraining_tp "
+       "router_aux_loss_coef router_jitter_noise seq_aux"},
+      {"glm4_moe_lite",
+       "qk_rope_head_dim=64 hidden_size=2048 intermediate_size=10240 "
+       "num_hidden_layers=47 num_attention_heads=20 num_key_value_heads=20 "
+       "vocab_size=154880 max_position_embeddings=202752 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=64 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling mlp_bias=false first_k_dense_replace=1 "
+       "moe_layer_freq=1 mlp_layer_types kv_lora_rank=512 q_lora_rank=768 "
+       "qk_nope_head_dim=192 v_head_dim=256 rope_interleave=true "
+       "attention_bias=false n_routed_experts=64 num_experts_per_tok=4 "
+       "moe_intermediate_size=1536 n_shared_experts=1 n_group=1 "
+       "topk_group=1 norm_topk_prob=true routed_scaling_factor=1.8 "
+       "topk_method=noaux_tc scoring_func=sigmoid",
+       "attention_dropout num_nextn_predict_layers qk_head_dim "
+       "aux_loss_alpha ep_group ep_size output_router_logits pretraining_tp "
        "router_aux_loss_coef router_jitter_noise seq_aux"},
       {"gpt2",
        "scale_attn_weights=true scale_attn_by_inverse_layer_idx=false "
@@ -395,6 +540,21 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "position_embedding_xdrope pretraining_tp sep_token_id "
        "skip_cls_token text_end_id text_start_id use_cla use_mixed_mlp_moe "
        "use_qk_norm use_rotary_pos_emb vit_path xdrope_section"},
+      {"hy_v3",
+       "hidden_size=4096 intermediate_size=13312 num_hidden_layers=80 "
+       "num_attention_heads=64 num_key_value_heads=8 vocab_size=120832 "
+       "max_position_embeddings=131072 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=11158840 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling attention_bias=false mlp_bias=false mlp_layer_types "
+       "first_k_dense_replace=1 num_experts=192 num_experts_per_tok=8 "
+       "moe_intermediate_size=1536 num_shared_experts=1 "
+       "router_scaling_factor=2.826 qk_norm route_norm=true "
+       "moe_router_use_sigmoid=true moe_router_enable_expert_bias=true",
+       "attention_dropout enable_attention_fp32_softmax enable_lm_head_fp32 "
+       "enable_moe_fp32_combine expert_hidden_dim num_nextn_predict_layers "
+       "aux_loss_alpha ep_group ep_size output_router_logits pretraining_tp "
+       "router_aux_loss_coef router_jitter_noise seq_aux"},
       {"internlm2",
        "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=32 vocab_size=103168 "
@@ -403,6 +563,14 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
        "bias=true",
        "attention_dropout pretraining_tp"},
+      {"internlm3",
+       "hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=128512 "
+       "max_position_embeddings=32768 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling bias=false qkv_bias=false",
+       "attention_dropout"},
   };
 }
 

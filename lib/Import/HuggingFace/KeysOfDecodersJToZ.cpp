@@ -153,6 +153,17 @@ std::vector<ClassKeys> keysOfDecodersJToZ() {
        "sparse_config",
        "attention_dropout mup_denominator original_max_position_embeddings "
        "pretraining_tp"},
+      {"minicpm3",
+       "qk_rope_head_dim=32 hidden_size=2560 intermediate_size=6400 "
+       "num_hidden_layers=62 num_attention_heads=40 num_key_value_heads=40 "
+       "vocab_size=73448 max_position_embeddings=32768 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=true hidden_act=silu head_dim=32 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling kv_lora_rank=256 q_lora_rank=768 qk_nope_head_dim=64 "
+       "v_head_dim=64 attention_bias=false mlp_bias=false scale_emb=12 "
+       "scale_depth=1.4 dim_model_base=256",
+       "attention_dropout mup_denominator original_max_position_embeddings "
+       "pretraining_tp qk_head_dim"},
       {"minimax",
        "hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=8 vocab_size=32000 "
@@ -183,6 +194,14 @@ std::vector<ClassKeys> keysOfDecodersJToZ() {
        "pretraining_tp router_aux_loss_coef router_jitter_noise seq_aux "
        "shared_intermediate_size shared_moe_mode use_mtp"},
       {"minimax_text_01", kMiniMaxText, kMiniMaxTextLeft},
+      {"ministral",
+       "hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=8 vocab_size=32000 "
+       "max_position_embeddings=131072 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling sliding_window=4096 layer_types",
+       "attention_dropout"},
       {"ministral3",
        "hidden_size=4096 intermediate_size=14336 num_hidden_layers=34 "
        "num_attention_heads=32 num_key_value_heads=8 vocab_size=131072 "
@@ -306,6 +325,16 @@ std::vector<ClassKeys> keysOfDecodersJToZ() {
        "layer_types",
        "attention_dropout embd_pdrop full_attn_mod interpolate_factor "
        "lm_head_bias mlp_bias resid_pdrop"},
+      {"qwen",
+       "hidden_size=4096 intermediate_size=22016 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=151936 "
+       "max_position_embeddings=8192 layer_norm_epsilon=1e-06 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rotary_emb_base=10000 rotary_pct=1 rope_parameters rope_scaling "
+       "seq_length=8192 kv_channels=128 no_bias=true "
+       "scale_attn_weights=true use_cache_quantization=false",
+       "attention_dropout attn_dropout_prob emb_dropout_prob onnx_safe "
+       "use_cache_kernel use_dynamic_ntk use_logn_attn"},
       {"qwen2",
        "hidden_size=4096 intermediate_size=22016 num_hidden_layers=32 "
        "is_causal=true num_attention_heads=32 num_key_value_heads=32 "
@@ -419,6 +448,20 @@ std::vector<ClassKeys> keysOfDecodersJToZ() {
        "use_sliding_window=false layer_types no_rope_layer_interval=4 "
        "no_rope_layers",
        "attention_dropout max_window_layers pretraining_tp sliding_window"},
+      {"solar_open",
+       "hidden_size=4096 intermediate_size=11008 num_hidden_layers=48 "
+       "num_attention_heads=64 num_key_value_heads=8 vocab_size=196608 "
+       "max_position_embeddings=131072 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=1000000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling attention_bias=false use_qk_norm=false "
+       "first_k_dense_replace=0 n_routed_experts=128 num_experts_per_tok=8 "
+       "moe_intermediate_size=1280 n_shared_experts=1 n_group=1 "
+       "topk_group=1 norm_topk_prob=true routed_scaling_factor=1 "
+       "topk_method=noaux_tc scoring_func=sigmoid",
+       "attention_dropout num_nextn_predict_layers aux_loss_alpha ep_group "
+       "ep_size output_router_logits pretraining_tp router_aux_loss_coef "
+       "router_jitter_noise seq_aux"},
       {"stablelm",
        "hidden_size=2560 intermediate_size=6912 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=32 vocab_size=50304 "
@@ -439,6 +482,24 @@ std::vector<ClassKeys> keysOfDecodersJToZ() {
        "embedding_dropout layer_norm_epsilon mlp_type norm_type "
        "residual_dropout scale_attention_softmax_in_fp32 scale_attn_weights "
        "sliding_window"},
+      {"vaultgemma",
+       "use_bidirectional_attention=false hidden_size=2304 "
+       "intermediate_size=9216 num_hidden_layers=26 num_attention_heads=8 "
+       "num_key_value_heads=4 vocab_size=256000 "
+       "max_position_embeddings=8192 rms_norm_eps=1e-06 "
+       "tie_word_embeddings=true hidden_activation=gelu_pytorch_tanh "
+       "head_dim=256 rope_theta=10000 partial_rotary_factor=1 "
+       "rope_parameters rope_scaling attention_bias=false "
+       "query_pre_attn_scalar=256 sliding_window=4096 "
+       "attn_logit_softcapping=50 final_logit_softcapping=30 layer_types",
+       "attention_dropout cache_implementation hidden_act "
+       "sliding_window_size"},
+      {"xglm",
+       "d_model=1024 ffn_dim=4096 num_layers=24 attention_heads=16 "
+       "vocab_size=256008 max_position_embeddings=2048 "
+       "activation_function=gelu scale_embedding=true "
+       "tie_word_embeddings=true add_cross_attention=false",
+       "activation_dropout attention_dropout dropout init_std layerdrop"},
       {"zamba2",
        "hidden_size=2560 num_hidden_layers=54 vocab_size=32000 "
        "rms_norm_eps=1e-05 tie_word_embeddings=true layers_block_type "

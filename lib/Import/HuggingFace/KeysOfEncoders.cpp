@@ -155,6 +155,15 @@ std::vector<ClassKeys> keysOfEncoders() {
        "normalize=false chunk_length_s overlap num_residual_layers=1 "
        "audio_channels=1 trim_right_ratio=1",
        "dilation_growth_rate"},
+      {"esm",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "vocab_size max_position_embeddings=1026 tie_word_embeddings=true "
+       "token_dropout=false mask_token_id position_embedding_type=absolute "
+       "emb_layer_norm_before=false is_folding_model=false is_decoder=false "
+       "add_cross_attention=false",
+       "attention_probs_dropout_prob hidden_dropout_prob classifier_dropout "
+       "esmfold_config vocab_list"},
       {"flux",
        "patch_size=1 in_channels=64 out_channels num_layers=19 "
        "num_single_layers=38 attention_head_dim=128 num_attention_heads=24 "
@@ -241,6 +250,13 @@ std::vector<ClassKeys> keysOfEncoders() {
        "initializer_cutoff_factor layer_norm_eps mlp_dropout "
        "position_embedding_type reference_compile repad_logits_with_grad "
        "sep_token_id sparse_pred_ignore_index sparse_prediction"},
+      {"mpnet",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "position_embedding_type=absolute add_cross_attention=false "
+       "tie_word_embeddings=true vocab_size=30527 max_position_embeddings=512 "
+       "relative_attention_num_buckets=32",
+       "attention_probs_dropout_prob hidden_dropout_prob"},
       {"mt5",
        "d_model=512 hidden_size d_kv=64 d_ff=1024 num_layers=8 "
        "num_hidden_layers num_decoder_layers=8 num_heads=6 "

@@ -150,6 +150,26 @@ static bool addDense(const std::string &folder, const std::string &path,
   return true;
 }
 
+bool startsWithTransformer(const std::string &folder) {
+  std::error_code ignored;
+  std::string path = folder + "/modules.json";
+  if (!fs::exists(path, ignored))
+    return false;
+  // What is wrong with the file is said when all of it is read.
+  struct final : DiagnosticEngine {
+    void report(const Diagnostic &diagnostic) override {}
+  } silent;
+  auto source = readSourceFile(path, silent);
+  if (!source)
+    return false;
+  JsonFile file(source, silent);
+  if (!file.root || !file.root->isArray() || file.root->elements.empty())
+    return false;
+  const Value &first = file.root->elements.front();
+  const Value *type = first.isObject() ? first.find("type") : nullptr;
+  return type && type->isString() && lastPart(type->text) == "Transformer";
+}
+
 bool addSentenceModules(const std::string &folder, Model &model,
                         DiagnosticEngine &diags) {
   std::error_code ignored;

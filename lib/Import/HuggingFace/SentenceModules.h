@@ -12,6 +12,10 @@
 
 namespace attune::hf {
 
+/// Whether the first module in the folder's modules.json is a transformer as
+/// its class is without a head.
+bool startsWithTransformer(const std::string &folder);
+
 /// Where modules.json of a folder made by sentence-transformers lists linear
 /// layers behind the pooling, the model gets a stream for both, and the output
 /// "sentence_embedding" [batch, width]. Without such layers nothing changes:

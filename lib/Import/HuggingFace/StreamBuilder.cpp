@@ -158,10 +158,12 @@ void StreamBuilder::blocks(const std::string &name, const char *key,
     }
     return layer;
   };
-  // Blocks of a cycle share one cache, so that all attend or there is but one.
+  // Blocks of a cycle share one cache, so that all attend or there is but one;
+  // and they have the same weights, so that all have experts or none has.
   size_t cycle = findCycle(kindOf);
   for (size_t i = 0; cycle > 1 && i < kindOf.size(); ++i)
-    if (!kinds[kindOf[i]].attention)
+    if (!kinds[kindOf[i]].attention ||
+        kinds[kindOf[i]].moe.has_value() != kinds[kindOf[0]].moe.has_value())
       cycle = 0;
   if (cycle) {
     Layer &layer = addRun(0, kindOf.size());

@@ -27,15 +27,10 @@ static int base64Digit(char c) {
   return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/// "aGVsbG8= 12": false if the line is not that.
-static bool readRank(std::string_view line, std::string &token,
-                     uint32_t &rank) {
-  size_t space = line.find(' ');
-  if (space == std::string_view::npos || space == 0 || line.size() > 4096)
-    return false;
-  token.clear();
+bool decodeBase64(std::string_view text, std::string &bytes) {
+  bytes.clear();
   uint32_t bits = 0, held = 0;
-  for (char c : line.substr(0, space)) {
+  for (char c : text) {
     if (c == '=')
       break;
     int digit = base64Digit(c);
@@ -45,9 +40,19 @@ static bool readRank(std::string_view line, std::string &token,
     held += 6;
     if (held >= 8) {
       held -= 8;
-      token += static_cast<char>(bits >> held);
+      bytes += static_cast<char>(bits >> held);
     }
   }
+  return true;
+}
+
+/// "aGVsbG8= 12": false if the line is not that.
+static bool readRank(std::string_view line, std::string &token,
+                     uint32_t &rank) {
+  size_t space = line.find(' ');
+  if (space == std::string_view::npos || space == 0 || line.size() > 4096 ||
+      !decodeBase64(line.substr(0, space), token))
+    return false;
   rank = 0;
   std::string_view number = line.substr(space + 1);
   if (number.empty() || number.size() > 7)
@@ -120,27 +125,14 @@ std::string spellBytes(std::string_view bytes) {
   return out;
 }
 
-bool convertRanks(std::string_view text, std::string &json,
+bool appendRanked(const std::vector<std::pair<uint32_t, std::string>> &tokens,
+                  uint32_t firstId, std::string_view pattern, std::string &json,
                   runtime::Error &error) {
   Ranks ranks;
-  std::vector<std::pair<uint32_t, std::string>> tokens;
-  std::string token;
-  for (size_t at = 0, number = 1; at < text.size(); ++number) {
-    std::string_view line = lineAt(text, at);
-    at += line.size() + 1;
-    if (!line.empty() && line.back() == '\r')
-      line.remove_suffix(1);
-    uint32_t rank;
-    if (line.empty())
-      continue;
-    if (!readRank(line, token, rank) || !ranks.emplace(token, rank).second ||
-        token.size() > 512)
-      return error.badInput(
-          "line " + std::to_string(number) +
-          ": expected a new token in base64, a space and its rank");
-    tokens.push_back({rank, token});
-  }
-  std::sort(tokens.begin(), tokens.end());
+  for (const auto &[rank, bytes] : tokens)
+    if (!ranks.emplace(bytes, rank).second)
+      return error.badInput("the token of rank " + std::to_string(rank) +
+                            " has another rank, too");
   std::string vocab, merges;
   // Published files take 15 million; one of long tokens would take for ever.
   constexpr size_t maxLookups = size_t(1) << 26;
@@ -148,7 +140,7 @@ bool convertRanks(std::string_view text, std::string &json,
   for (const auto &[rank, bytes] : tokens) {
     vocab += vocab.empty() ? "" : ",";
     runtime::appendJsonString(vocab, spellBytes(bytes));
-    vocab += ":" + std::to_string(rank);
+    vocab += ":" + std::to_string(firstId + rank);
     size_t cut;
     if (lookups > maxLookups)
       return error.badInput("tokens so long that their merges take too many "
@@ -161,19 +153,62 @@ bool convertRanks(std::string_view text, std::string &json,
     runtime::appendJsonString(merges, spellBytes(bytes.substr(cut)));
     merges += "]";
   }
-  std::string pattern;
-  runtime::appendJsonString(pattern,
-                            tokens.size() > 190000 ? o200kWords : llama3Words);
-  json = "{\"version\":\"1.0\",\"added_tokens\":[],\"pre_tokenizer\":{\"type\":"
-         "\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{"
-         "\"Regex\":" +
-         pattern +
-         "},\"behavior\":\"Isolated\",\"invert\":false},{\"type\":"
-         "\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,"
-         "\"use_regex\":false}]},\"decoder\":{\"type\":\"ByteLevel\"},"
-         "\"model\":{\"type\":\"BPE\",\"ignore_merges\":true,\"vocab\":{" +
-         vocab + "},\"merges\":[" + merges + "]}}";
+  json += "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{"
+          "\"type\":\"Split\",\"pattern\":{\"Regex\":";
+  runtime::appendJsonString(json, pattern);
+  json += "},\"behavior\":\"Isolated\",\"invert\":false},{\"type\":"
+          "\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,"
+          "\"use_regex\":false}]},\"decoder\":{\"type\":\"ByteLevel\"},"
+          "\"model\":{\"type\":\"BPE\",\"ignore_merges\":true,\"vocab\":{" +
+          vocab + "},\"merges\":[" + merges + "]}}";
   return true;
+}
+
+/// The special tokens of the first Qwen's class, with the ids behind the ranks.
+static std::string specialsOfQwen(size_t ranks) {
+  constexpr size_t extras = 205;
+  std::vector<std::string> names = {"<|endoftext|>", "<|im_start|>",
+                                    "<|im_end|>"};
+  for (size_t i = 0; i < extras; ++i)
+    names.push_back("<|extra_" + std::to_string(i) + "|>");
+  std::string json;
+  for (const std::string &name : names)
+    json += std::string(json.empty() ? "" : ",") +
+            "{\"id\":" + std::to_string(ranks++) + ",\"content\":\"" + name +
+            "\",\"special\":true,\"normalized\":false}";
+  return json;
+}
+
+bool convertRanks(std::string_view text, bool isQwen, std::string &json,
+                  runtime::Error &error) {
+  std::vector<std::pair<uint32_t, std::string>> tokens;
+  std::string token;
+  for (size_t at = 0, number = 1; at < text.size(); ++number) {
+    std::string_view line = lineAt(text, at);
+    at += line.size() + 1;
+    if (!line.empty() && line.back() == '\r')
+      line.remove_suffix(1);
+    uint32_t rank;
+    if (line.empty())
+      continue;
+    if (!readRank(line, token, rank) || token.size() > 512)
+      return error.badInput("line " + std::to_string(number) +
+                            ": expected a token in base64, a space and its "
+                            "rank");
+    tokens.push_back({rank, token});
+  }
+  std::sort(tokens.begin(), tokens.end());
+  json = "{\"version\":\"1.0\",\"added_tokens\":[";
+  if (isQwen)
+    json +=
+        specialsOfQwen(tokens.size()) + "],\"normalizer\":{\"type\":\"NFC\"},";
+  else
+    json += "],";
+  return appendRanked(tokens, 0,
+                      isQwen                   ? qwen2Words
+                      : tokens.size() > 190000 ? o200kWords
+                                               : llama3Words,
+                      json, error);
 }
 
 } // namespace attune

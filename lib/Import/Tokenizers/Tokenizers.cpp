@@ -40,7 +40,7 @@ std::string findTokenizerFile(const std::string &path) {
   if (!fs::is_directory(folder, ignored))
     folder = folder.parent_path();
   for (const char *name :
-       {"tokenizer.json", "tokenizer.model", "spiece.model",
+       {"tokenizer.json", "tekken.json", "tokenizer.model", "spiece.model",
         "sentencepiece.bpe.model", "spm.model", "vocab.json", "vocab.txt"}) {
     fs::path file = folder / name;
     if (!fs::exists(file, ignored))
@@ -131,72 +131,6 @@ static bool convertVocabAndMerges(const std::string &path,
   return good;
 }
 
-/// vocab.txt: a token a line.
-static bool convertVocabText(const std::shared_ptr<const SourceFile> &file,
-                             std::string &json, DiagnosticEngine &diags) {
-  std::string vocab;
-  std::vector<std::string> lines;
-  constexpr size_t maxTokens = size_t(1) << 22; // of a tokenizer.json, too
-  bool few = eachLine(file->text, [&](std::string_view line, size_t number) {
-    if (number > maxTokens)
-      return false;
-    while (!line.empty() && (line.back() == ' ' || line.back() == '\t'))
-      line.remove_suffix(1);
-    lines.emplace_back(line);
-    return true;
-  });
-  if (!few) {
-    diags.error({file, 0, 0}, "more than 4194304 tokens");
-    return false;
-  }
-  // If a line comes twice the last counts.
-  std::vector<size_t> order(lines.size());
-  for (size_t i = 0; i < order.size(); ++i)
-    order[i] = i;
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return lines[a] != lines[b] ? lines[a] < lines[b] : a < b;
-  });
-  auto idOf = [&](const std::string &token) -> int64_t {
-    auto found = std::find(lines.begin(), lines.end(), token);
-    return found == lines.end() ? -1 : found - lines.begin();
-  };
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (i + 1 < order.size() && lines[order[i]] == lines[order[i + 1]])
-      continue;
-    vocab += vocab.empty() ? "" : ",";
-    runtime::appendJsonString(vocab, lines[order[i]]);
-    vocab += ":" + std::to_string(order[i]);
-  }
-  int64_t cls = idOf("[CLS]"), sep = idOf("[SEP]");
-  if (cls < 0 || sep < 0 || idOf("[UNK]") < 0) {
-    diags.error({file, 0, 0}, "expected the vocabulary of a BERT, a token a "
-                              "line, with [UNK], [CLS] and [SEP]");
-    return false;
-  }
-  json = "{\"version\":\"1.0\",\"added_tokens\":[";
-  bool first = true;
-  for (const char *name : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"})
-    if (int64_t id = idOf(name); id >= 0) {
-      json += std::string(first ? "" : ",") + "{\"id\":" + std::to_string(id) +
-              ",\"content\":\"" + name +
-              "\",\"special\":true,"
-              "\"normalized\":false}";
-      first = false;
-    }
-  json += "],\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,"
-          "\"handle_chinese_chars\":true,\"strip_accents\":null,"
-          "\"lowercase\":true},\"pre_tokenizer\":{\"type\":"
-          "\"BertPreTokenizer\"},\"post_processor\":{\"type\":"
-          "\"BertProcessing\",\"cls\":[\"[CLS]\"," +
-          std::to_string(cls) + "],\"sep\":[\"[SEP]\"," + std::to_string(sep) +
-          "]},\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\","
-          "\"cleanup\":true},\"model\":{\"type\":\"WordPiece\",\"unk_token\":"
-          "\"[UNK]\",\"continuing_subword_prefix\":\"##\","
-          "\"max_input_chars_per_word\":100,\"vocab\":{" +
-          vocab + "}}}";
-  return true;
-}
-
 /// An error, or a warning where a sound file asks for what is not there: a
 /// model without its tokenizer still takes ids. True if it was a warning.
 static bool report(const runtime::Error &error, const SourceLocation &place,
@@ -229,6 +163,7 @@ convert(const std::string &path, const std::shared_ptr<const SourceFile> &file,
   bool isJson = first != std::string::npos && file->text[first] == '{';
   runtime::Error error;
   bool good = true;
+  size_t where = 0;
   if (file->text.empty())
     good = error.badInput("the file is empty");
   else if (file->text.substr(0, 40).find("version https://git-lfs") == 0)
@@ -239,15 +174,15 @@ convert(const std::string &path, const std::shared_ptr<const SourceFile> &file,
                ? std::optional<std::string>(json)
                : std::nullopt;
   else if (name == "vocab.txt")
-    return convertVocabText(file, json, diags)
-               ? std::optional<std::string>(json)
-               : std::nullopt;
+    good = convertVocabText(file->text, json, error);
+  else if (looksLikeTekken(name))
+    good = convertTekken(file->text, json, error, where);
   else if (isJson)
     return file->text;
   else if (looksLikeWorld(file->text))
     good = convertWorld(file->text, json, error);
   else if (looksLikeRanks(file->text))
-    good = convertRanks(file->text, json, error);
+    good = convertRanks(file->text, name == "qwen.tiktoken", json, error);
   else if (endsWith(name, ".model") && isNumberedBeside(path))
     good = error.notSupported("the numbers of the tokens are in vocab.json "
                               "beside it (M2M-100), which is not read; a "
@@ -258,8 +193,10 @@ convert(const std::string &path, const std::shared_ptr<const SourceFile> &file,
     return file->text; // the reader says what is wrong
   if (good)
     return json;
-  return report(error, {file, 0, 0}, diags) ? std::optional<std::string>("")
-                                            : std::nullopt;
+  SourceLocation place =
+      where ? locate(file, where) : SourceLocation{file, 0, 0};
+  return report(error, place, diags) ? std::optional<std::string>("")
+                                     : std::nullopt;
 }
 
 /// Lets the tokenizer_config.json beside `path` change `json`.

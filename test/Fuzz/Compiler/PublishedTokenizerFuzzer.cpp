@@ -24,6 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const char *file = name == "vocab.txt"        ? "vocab.txt"
                      : name == "vocab.json"     ? "vocab.json"
                      : name == "x.tiktoken"     ? "x.tiktoken"
+                     : name == "tekken.json"    ? "tekken.json"
                      : name == "tokenizer.json" ? "tokenizer.json"
                                                 : "tokenizer.model";
   fuzzing::InputFolder folder;

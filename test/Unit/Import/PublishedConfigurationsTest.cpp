@@ -79,7 +79,7 @@ TEST(PublishedConfigurations, BecomeIR) {
                  EXPECT_TRUE(becomesIR(folder.str(), diags)) << diags.all();
                  ++count;
                });
-  EXPECT_GE(count, 280u);
+  EXPECT_GE(count, 300u);
 }
 
 TEST(PublishedConfigurations, SayWhyTheyAreRefused) {

@@ -1,4 +1,4 @@
-//===- DeepSeek.cpp - DeepSeek-V2, -V3 and -V3.2 ----------------*- C++ -*-===//
+//===- DeepSeek.cpp - DeepSeek and GLM-4.7-Flash ----------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,7 +7,6 @@
 
 #include "Mixtures.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace attune::hf {
@@ -21,7 +20,9 @@ struct DeepSeekDefaults {
   LlamaDefaults llama;
   int64_t dense = 0;
   ExpertDefaults experts;
+  LatentDefaults latent;
   bool index = false; ///< chooses the keys that a query sees (V3.2)
+  bool lists = false; ///< "mlp_layer_types" is read
 };
 } // namespace
 
@@ -36,37 +37,6 @@ static double scoreFactor(Config &config) {
     return 1;
   double temperature = 0.1 * all->real * std::log(factor->real) + 1;
   return temperature * temperature;
-}
-
-/// Queries, keys and values through compressed rows. `llama` has what its own
-/// keys say; its head_dim is that of the turned channels.
-static void readLatent(Config &config, LlamaConfig &llama) {
-  Attention &attention = *llama.block.attention;
-  Latent latent;
-  latent.location = config.locate("kv_lora_rank");
-  latent.rank = config.integer("kv_lora_rank", 512);
-  if (!config.isNull("q_lora_rank"))
-    latent.queryRank = config.integer("q_lora_rank", 1536);
-  else
-    config.ignore({"q_lora_rank"});
-  latent.nopeDim = config.integer("qk_nope_head_dim", 128);
-  // These norms take no eps of the configuration.
-  latent.norm = llama.norm;
-  latent.norm.eps = 1e-6;
-  attention.kvHeads = attention.heads;
-  attention.headDim = latent.nopeDim + attention.rope->channels;
-  attention.valueDim = config.integer("v_head_dim", 128);
-  attention.scale = 1 / std::sqrt(double(attention.headDim));
-  attention.rope->interleaved = config.flag("rope_interleave", true);
-  attention.qkvBias = attention.outBias = config.flag("attention_bias", false);
-  attention.latent = latent;
-  llama.tensors.insert(llama.tensors.end(),
-                       {{"attention.q_a", "self_attn.q_a_proj"},
-                        {"attention.q_norm", "self_attn.q_a_layernorm"},
-                        {"attention.q_b", "self_attn.q_b_proj"},
-                        {"attention.kv_a", "self_attn.kv_a_proj_with_mqa"},
-                        {"attention.kv_norm", "self_attn.kv_a_layernorm"},
-                        {"attention.kv_b", "self_attn.kv_b_proj"}});
 }
 
 /// How version 2 chooses: softmax; groups by their best expert; weights are
@@ -114,27 +84,6 @@ static void readIndex(Config &config, LlamaConfig &llama) {
        {"attention.index.shares", "self_attn.indexer.weights_proj"}});
 }
 
-/// A list with a word for each layer; null without one or after an error.
-static const Value *readKinds(Config &config, const char *key, int64_t layers,
-                              std::initializer_list<const char *> words) {
-  const Value *list = config.get(key);
-  if (!list)
-    return nullptr;
-  bool good = list->isArray() && list->elements.size() == size_t(layers);
-  std::string expected;
-  for (const char *word : words)
-    expected += (expected.empty() ? "" : " or ") + quote(word);
-  for (size_t i = 0; good && i < list->elements.size(); ++i) {
-    const Value &item = list->elements[i];
-    good = item.isString() &&
-           std::find(words.begin(), words.end(), item.text) != words.end();
-  }
-  if (!good)
-    config.error(key, "expected " + expected + " for each of the " +
-                          std::to_string(layers) + " layers");
-  return good ? list : nullptr;
-}
-
 static std::optional<Model>
 importDeepSeek(ImportContext &context, DeepSeekDefaults defaults,
                void (*readRouter)(Config &, Router &)) {
@@ -156,14 +105,15 @@ importDeepSeek(ImportContext &context, DeepSeekDefaults defaults,
   int64_t every = config.integer("moe_layer_freq", 1);
   if (!llama || config.hasErrors())
     return std::nullopt;
-  readLatent(config, *llama);
+  readLatent(config, *llama, defaults.latent);
   const Value *kinds = nullptr;
+  if (defaults.lists)
+    kinds = readKinds(config, "mlp_layer_types", llama->layers,
+                      {"dense", "sparse"});
   if (defaults.index) {
     readIndex(config, *llama);
     readKinds(config, "layer_types", llama->layers,
               {"deepseek_sparse_attention"});
-    kinds = readKinds(config, "mlp_layer_types", llama->layers,
-                      {"dense", "sparse"});
   }
   Attention &attention = *llama->block.attention;
   attention.scale *= scoreFactor(config);
@@ -223,8 +173,62 @@ std::optional<Model> importDeepSeekV32(ImportContext &context) {
   DeepSeekDefaults defaults = thirdVersion();
   defaults.name = "deepseek_v32";
   defaults.llama.length = 163840;
-  defaults.index = true;
+  defaults.index = defaults.lists = true;
   return importDeepSeek(context, defaults, readSigmoidRouter);
+}
+
+/// GLM-4.7-Flash: the third version in other sizes.
+std::optional<Model> importGLM4MoELite(ImportContext &context) {
+  DeepSeekDefaults defaults = thirdVersion();
+  defaults.name = "glm4_moe_lite";
+  defaults.lists = true;
+  defaults.llama.width = 2048;
+  defaults.llama.inner = 10240;
+  defaults.llama.layers = 47;
+  defaults.llama.heads = 20;
+  defaults.llama.vocab = 154880;
+  defaults.llama.length = 202752;
+  defaults.llama.eps = 1e-5;
+  defaults.llama.rope.partial = 1;
+  defaults.latent = {/*rank=*/512, /*queryRank=*/768, /*nopeDim=*/192,
+                     /*valueDim=*/256};
+  defaults.dense = 1;
+  defaults.experts.width = 1536;
+  defaults.experts.count = 64;
+  defaults.experts.active = 4;
+  defaults.experts.groups = defaults.experts.activeGroups = 1;
+  defaults.experts.scale = 1.8;
+  return importDeepSeek(context, defaults, readSigmoidRouter);
+}
+
+/// The first version: experts beside LLaMA's attention.
+std::optional<Model> importDeepSeek1(ImportContext &context) {
+  Config &config = context.config;
+  LlamaDefaults defaults;
+  defaults.layers = 30;
+  defaults.vocab = 102400;
+  std::optional<LlamaConfig> llama = readLlama(context, "deepseek", defaults);
+  bool bias = config.flag("attention_bias", false);
+  int64_t dense = config.count("first_k_dense_replace", 0);
+  int64_t every = config.integer("moe_layer_freq", 1);
+  ignoreRouterKeys(config);
+  if (!llama || config.hasErrors())
+    return std::nullopt;
+  llama->block.attention->qkvBias = llama->block.attention->outBias = bias;
+  ExpertDefaults experts;
+  experts.width = 1407;
+  bool sparse = config.peek("n_routed_experts");
+  MoE moe;
+  if (sparse)
+    moe = readRoutedExperts(config, experts, readSoftmaxRouter);
+  if (config.hasErrors())
+    return std::nullopt;
+  moe.activation = llama->block.ffn->activation;
+  for (const TensorName &row : mixtureTensors("shared_experts"))
+    llama->tensors.push_back(row);
+  return buildMixture(context, *llama, moe, [&](int64_t layer) {
+    return sparse && layer >= dense && layer % every == 0;
+  });
 }
 
 } // namespace attune::hf

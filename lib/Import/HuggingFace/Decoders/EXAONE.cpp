@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LlamaFamily.h"
+#include "Mixtures.h"
 
 #include <algorithm>
 
@@ -52,14 +52,18 @@ std::optional<Model> importEXAONE(ImportContext &context) {
   return buildLlama(context, *exaone);
 }
 
-std::optional<Model> importEXAONE4(ImportContext &context) {
+/// What EXAONE 4 and its mixture share: heads are normed, and beside layers
+/// with a window those that see everything have no positions. `place`: of the
+/// norms.
+static std::optional<LlamaConfig>
+readEXAONE4(ImportContext &context, const char *name, Placement place) {
   Config &config = context.config;
   LlamaDefaults defaults;
   defaults.inner = 16384;
   defaults.vocab = 102400;
   defaults.eps = 1e-5;
   std::optional<int64_t> window = readWindow(config, 4096);
-  std::optional<LlamaConfig> exaone = readLlama(context, "exaone4", defaults);
+  std::optional<LlamaConfig> exaone = readLlama(context, name, defaults);
   // "LLLG" says the same in letters. What counts is layer_types, which such
   // files have.
   const Value *pattern = config.peek("sliding_window_pattern");
@@ -74,26 +78,77 @@ std::optional<Model> importEXAONE4(ImportContext &context) {
     every = config.integer("sliding_window_pattern", 4);
   if (!exaone || config.hasErrors())
     return std::nullopt;
-  // Norms of the sublayers' results, within the residual connection.
-  exaone->block.placement = Placement::Branch;
+  exaone->block.placement = place;
   exaone->block.attention->qkNorm = exaone->norm;
-  for (TensorName &row : exaone->tensors) {
-    if (std::string_view(row.role) == "norm1")
-      row.tensor = "post_attention_layernorm";
-    if (std::string_view(row.role) == "norm2")
-      row.tensor = "post_feedforward_layernorm";
-  }
   std::vector<std::string> types;
   for (int64_t i = 0; i < exaone->layers; ++i)
     types.push_back((i + 1) % every ? "sliding_attention" : "full_attention");
   slideLayers(config, *exaone, window, std::move(types), "EXAONE 4");
   if (config.hasErrors())
     return std::nullopt;
-  // Beside layers with a window, those that see everything have no positions.
   for (Block &kind : exaone->kinds)
     if (window && !kind.attention->window)
       kind.attention->rope.reset();
+  return exaone;
+}
+
+std::optional<Model> importEXAONE4(ImportContext &context) {
+  // Norms of the sublayers' results, within the residual connection.
+  std::optional<LlamaConfig> exaone =
+      readEXAONE4(context, "exaone4", Placement::Branch);
+  if (!exaone)
+    return std::nullopt;
+  for (TensorName &row : exaone->tensors) {
+    if (std::string_view(row.role) == "norm1")
+      row.tensor = "post_attention_layernorm";
+    if (std::string_view(row.role) == "norm2")
+      row.tensor = "post_feedforward_layernorm";
+  }
   return buildLlama(context, *exaone);
+}
+
+/// K-EXAONE: norms where LLaMA has them, DeepSeek-V3's experts.
+std::optional<Model> importEXAONEMoE(ImportContext &context) {
+  Config &config = context.config;
+  std::optional<LlamaConfig> exaone =
+      readEXAONE4(context, "exaone_moe", Placement::Pre);
+  int64_t dense = config.count("first_k_dense_replace", 1);
+  ignoreRouterKeys(config);
+  // Layers that predict further tokens; a number of layers that is_moe_layer
+  // spells out.
+  config.ignore({"num_nextn_predict_layers", "first_last_k_dense_replace"});
+  if (!exaone)
+    return std::nullopt;
+  std::function<bool(int64_t)> isSparse =
+      readSparseLayers(config, exaone->layers, dense);
+  if (const Value *listed = config.get("is_moe_layer")) {
+    bool same =
+        listed->isArray() && listed->elements.size() == size_t(exaone->layers);
+    for (size_t i = 0; same && i < listed->elements.size(); ++i)
+      same = listed->elements[i].boolean == isSparse(int64_t(i));
+    if (!same)
+      config.error("is_moe_layer", "expected what mlp_layer_types and "
+                                   "first_k_dense_replace say");
+  }
+  MoE moe;
+  moe.location = config.locate("num_experts");
+  moe.experts = config.integer("num_experts", 64);
+  moe.active = config.integer("num_experts_per_tok", 8);
+  moe.width = config.integer("moe_intermediate_size", 1024);
+  moe.activation = exaone->block.ffn->activation;
+  moe.shared = SharedExpert{config.integer("num_shared_experts", 1) * moe.width,
+                            /*gate=*/false};
+  moe.router.groups = config.integer("n_group", 1);
+  moe.router.activeGroups = config.integer("topk_group", 1);
+  moe.router.renormalise =
+      config.flag("norm_topk_prob", true) && moe.active > 1;
+  moe.router.scale = config.real("routed_scaling_factor", 2.5);
+  finishSigmoidRouter(config, "num_experts", moe);
+  if (config.hasErrors())
+    return std::nullopt;
+  for (const TensorName &row : mixtureTensors("shared_experts"))
+    exaone->tensors.push_back(row);
+  return buildMixture(context, *exaone, moe, isSparse);
 }
 
 } // namespace attune::hf

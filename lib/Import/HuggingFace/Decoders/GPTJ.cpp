@@ -1,4 +1,4 @@
-//===- GPTJ.cpp - config.json of GPT-J --------------------------*- C++ -*-===//
+//===- GPTJ.cpp - config.json of GPT-J and CodeGen --------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,24 @@ namespace attune::hf {
 
 using namespace spec;
 
-std::optional<Model> importGPTJ(ImportContext &context) {
+/// CodeGen's matrix of queries, keys and values: four parts, each with a
+/// quarter of the queries, of the values and of the keys.
+static WeightMap quarters(int64_t width) {
+  WeightMap weights;
+  int64_t part = width / 4, begin = 0;
+  for (const char *role : {"q", "v", "k"}) {
+    WeightSource source{"attn.qkv_proj.weight", /*transposed=*/false, begin,
+                        begin + part};
+    source.stride = 3 * part;
+    source.count = 4;
+    weights[std::string("attention.") + role + ".weight"] = {source};
+    begin += part;
+  }
+  return weights;
+}
+
+static std::optional<Model> importJ(ImportContext &context, const char *name,
+                                    bool inQuarters) {
   Config &config = context.config;
   int64_t width = config.integer("n_embd", 4096);
   int64_t layers = config.layers("n_layer", 28);
@@ -36,6 +53,10 @@ std::optional<Model> importGPTJ(ImportContext &context) {
                  "summary_proj_to_labels", "summary_type", "summary_use_proj",
                  "scale_attn_weights"});
   config.mustShare("n_head", heads, "n_embd", width);
+  if (inQuarters && heads % 4)
+    config.error("n_head", "CodeGen's heads are in four parts, expected a "
+                           "multiple of 4, found " +
+                               std::to_string(heads));
   if (turned % 2 || turned > width / heads)
     config.error("rotary_dim", "expected an even number of channels up to the "
                                "head's " +
@@ -61,12 +82,13 @@ std::optional<Model> importGPTJ(ImportContext &context) {
   ffn.location = config.locate("activation_function");
 
   Model model;
-  model.name = "gptj";
+  model.name = name;
   model.context = length;
   StreamBuilder stream(config, context.prefixFor("transformer.", "wte.weight"));
   stream.embedding("wte", vocab, width);
   // One norm for both sublayers.
-  stream.blocks("h.{i}", "n_layer", layers, body,
+  stream.blocks("h.{i}", "n_layer", {body},
+                std::vector<size_t>(static_cast<size_t>(layers), 0),
                 {{"norm1", "ln_1"},
                  {"norm2", "ln_1"},
                  {"attention.q", "attn.q_proj"},
@@ -74,12 +96,21 @@ std::optional<Model> importGPTJ(ImportContext &context) {
                  {"attention.v", "attn.v_proj"},
                  {"attention.o", "attn.out_proj"},
                  {"ffn.up", "mlp.fc_in"},
-                 {"ffn.down", "mlp.fc_out"}});
+                 {"ffn.down", "mlp.fc_out"}},
+                inQuarters ? quarters(width) : WeightMap());
   stream.norm("ln_f", body.norm);
   if (context.languageModel)
     stream.head("lm_head", vocab, tied ? "wte" : "").bias = true;
   model.streams.push_back(stream.take());
   return model;
+}
+
+std::optional<Model> importGPTJ(ImportContext &context) {
+  return importJ(context, "gptj", /*inQuarters=*/false);
+}
+
+std::optional<Model> importCodeGen(ImportContext &context) {
+  return importJ(context, "codegen", /*inQuarters=*/true);
 }
 
 } // namespace attune::hf

@@ -68,7 +68,9 @@ static void makePeri(LlamaConfig &gemma, double scalar) {
       row.tensor = "pre_feedforward_layernorm";
 }
 
-std::optional<Model> importGemma2(ImportContext &context) {
+/// Gemma 2, or VaultGemma, which lacks the norms of what sublayers give.
+static std::optional<Model> importCapped(ImportContext &context,
+                                         const char *name, bool peri) {
   Config &config = context.config;
   LlamaDefaults defaults;
   defaults.width = 2304;
@@ -79,7 +81,7 @@ std::optional<Model> importGemma2(ImportContext &context) {
   defaults.headDim = 256;
   defaults.vocab = 256000;
   defaults.length = 8192;
-  std::optional<LlamaConfig> gemma = readGemma(context, "gemma2", defaults);
+  std::optional<LlamaConfig> gemma = readGemma(context, name, defaults);
   config.ignore({"cache_implementation"});
   double scalar = config.real("query_pre_attn_scalar", 256);
   std::optional<int64_t> window = readWindow(config, 4096);
@@ -88,6 +90,8 @@ std::optional<Model> importGemma2(ImportContext &context) {
   if (!gemma || config.hasErrors())
     return std::nullopt;
   makePeri(*gemma, scalar);
+  if (!peri)
+    gemma->block.placement = Placement::Pre;
   gemma->block.attention->softcap = scoreCap;
   gemma->logitCap = logitCap;
   std::vector<std::string> types;
@@ -97,6 +101,14 @@ std::optional<Model> importGemma2(ImportContext &context) {
   if (config.hasErrors())
     return std::nullopt;
   return buildLlama(context, *gemma);
+}
+
+std::optional<Model> importGemma2(ImportContext &context) {
+  return importCapped(context, "gemma2", /*peri=*/true);
+}
+
+std::optional<Model> importVaultGemma(ImportContext &context) {
+  return importCapped(context, "vaultgemma", /*peri=*/false);
 }
 
 std::optional<Model> importGemma3(ImportContext &context) {

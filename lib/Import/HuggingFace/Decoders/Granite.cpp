@@ -169,4 +169,65 @@ std::optional<Model> importGraniteHybrid(ImportContext &context) {
   return buildLlama(context, *llama);
 }
 
+/// Bamba, which Granite 4 follows: LLaMA's layers, most with a state space in
+/// place of attention, and half of each head turns.
+std::optional<Model> importBamba(ImportContext &context) {
+  Config &config = context.config;
+  LlamaDefaults defaults;
+  defaults.inner = 14336;
+  defaults.kvHeads = 8;
+  defaults.vocab = 128000;
+  defaults.length = 262144;
+  defaults.eps = 1e-5;
+  defaults.rope.partial = 0.5;
+  std::optional<LlamaConfig> bamba = readLlama(context, "bamba", defaults);
+  config.mustBeFalse("attention_bias", "the class has no such biases");
+  config.mustBeFalse("mlp_bias", "the class has no such biases");
+  checkStepLimit(config);
+  config.ignore({"num_logits_to_keep", "time_step_min", "time_step_max",
+                 "z_loss_coefficient"});
+  if (!bamba)
+    return std::nullopt;
+  // The class turns half of a head, which files say in channels.
+  int64_t turned = bamba->block.attention->rope->channels;
+  if (config.integer("attn_rotary_emb", turned) != turned)
+    config.error("attn_rotary_emb", "expected " + std::to_string(turned));
+  Mamba mamba = readHeadedStateSpace(config, *bamba);
+  mamba.outNorm = bamba->norm;
+  bamba->kindOf.assign(static_cast<size_t>(bamba->layers), 1);
+  const Value *attending = config.get("attn_layer_indices");
+  if (attending && !attending->isArray())
+    config.error("attn_layer_indices", "expected an array of layer numbers");
+  else if (attending)
+    for (const Value &number : attending->elements)
+      if (number.kind == Value::Kind::Integer && number.integer >= 0 &&
+          number.integer < bamba->layers)
+        bamba->kindOf[static_cast<size_t>(number.integer)] = 0;
+      else
+        config.getReporter().error(number.offset,
+                                   config.child("attn_layer_indices"),
+                                   "expected layer numbers from 0 to " +
+                                       std::to_string(bamba->layers - 1));
+  if (config.hasErrors())
+    return std::nullopt;
+  Block scans = bamba->block;
+  scans.attention.reset();
+  scans.mamba = mamba;
+  bamba->kinds = {bamba->block, scans};
+  for (TensorName &row : bamba->tensors) {
+    std::string_view role = row.role;
+    if (role == "norm2")
+      row.tensor = "pre_ff_layernorm";
+    else if (role == "ffn.gate")
+      row.tensor = "feed_forward.gate_proj";
+    else if (role == "ffn.up")
+      row.tensor = "feed_forward.up_proj";
+    else if (role == "ffn.down")
+      row.tensor = "feed_forward.down_proj";
+  }
+  nameStateSpace(*bamba, mamba);
+  bamba->lastNorm = "final_layernorm";
+  return buildLlama(context, *bamba);
+}
+
 } // namespace attune::hf

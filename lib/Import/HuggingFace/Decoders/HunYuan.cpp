@@ -109,4 +109,76 @@ std::optional<Model> importHunYuanMoE(ImportContext &context) {
   return buildLlama(context, *hunyuan);
 }
 
+/// Hy3: Apertus's attention with Qwen 3's norms, experts by sigmoid with a bias
+/// for the choice.
+std::optional<Model> importHyV3(ImportContext &context) {
+  Config &config = context.config;
+  LlamaDefaults defaults;
+  defaults.inner = 13312;
+  defaults.layers = 80;
+  defaults.heads = 64;
+  defaults.kvHeads = 8;
+  defaults.headDim = 128;
+  defaults.vocab = 120832;
+  defaults.length = 131072;
+  defaults.eps = 1e-5;
+  defaults.rope.theta = 11158840;
+  std::optional<LlamaConfig> llama = readLlama(context, "hy_v3", defaults);
+  bool bias = config.flag("attention_bias", false);
+  bool ffnBias = config.flag("mlp_bias", false);
+  int64_t dense = config.count("first_k_dense_replace", 1);
+  for (const char *key : {"route_norm", "moe_router_use_sigmoid",
+                          "moe_router_enable_expert_bias"})
+    config.mustBeTrue(key, "the class computes what true says");
+  if (const Value *normed = config.get("qk_norm");
+      normed && !(normed->kind == Value::Kind::Boolean && normed->boolean))
+    config.error("qk_norm", "expected true, for the class norms queries and "
+                            "keys");
+  ignoreRouterKeys(config);
+  config.ignore({"enable_moe_fp32_combine", "num_nextn_predict_layers",
+                 "expert_hidden_dim", "enable_lm_head_fp32",
+                 "enable_attention_fp32_softmax"});
+  if (!llama)
+    return std::nullopt;
+  std::function<bool(int64_t)> isSparse =
+      readSparseLayers(config, llama->layers, dense);
+  MoE moe;
+  moe.location = config.locate("num_experts");
+  moe.experts = config.integer("num_experts", 192);
+  moe.active = config.integer("num_experts_per_tok", 8);
+  moe.width = config.integer("moe_intermediate_size", 1536);
+  moe.activation = llama->block.ffn->activation;
+  moe.shared = SharedExpert{config.integer("num_shared_experts", 1) * moe.width,
+                            /*gate=*/false};
+  moe.router.scores = RouterScores::Sigmoid;
+  moe.router.selectBias = moe.router.renormalise = true;
+  moe.router.eps = 1e-20;
+  moe.router.scale = config.real("router_scaling_factor", 2.826);
+  checkExperts(config, "num_experts_per_tok", moe.active, "num_experts",
+               moe.experts);
+  if (ffnBias)
+    config.error("mlp_bias", "experts with biases are not supported");
+  if (config.hasErrors())
+    return std::nullopt;
+  Attention &attention = *llama->block.attention;
+  attention.qkvBias = attention.outBias = bias;
+  attention.qkNorm = llama->norm;
+  // Names of published files; the class has others within.
+  for (TensorName row : mixtureTensors("shared_experts")) {
+    std::string_view role = row.role;
+    if (role == "moe.router")
+      row.tensor = "mlp.router.gate";
+    else if (role == "moe.router.bias")
+      row.tensor = "mlp.expert_bias";
+    else if (role == "moe.shared.gate")
+      row.tensor = "mlp.shared_mlp.gate_proj";
+    else if (role == "moe.shared.up")
+      row.tensor = "mlp.shared_mlp.up_proj";
+    else if (role == "moe.shared.down")
+      row.tensor = "mlp.shared_mlp.down_proj";
+    llama->tensors.push_back(row);
+  }
+  return buildMixture(context, *llama, moe, isSparse);
+}
+
 } // namespace attune::hf

@@ -33,4 +33,20 @@ std::optional<Model> importInternLM2(ImportContext &context) {
   return buildLlama(context, *intern);
 }
 
+/// InternLM 3: LLaMA with flags of its own for biases.
+std::optional<Model> importInternLM3(ImportContext &context) {
+  Config &config = context.config;
+  LlamaDefaults defaults;
+  defaults.vocab = 128512;
+  defaults.length = 32768;
+  std::optional<LlamaConfig> llama = readLlama(context, "internlm3", defaults);
+  bool bias = config.flag("bias", false);
+  bool qkvBias = config.flag("qkv_bias", false);
+  if (!llama || config.hasErrors())
+    return std::nullopt;
+  llama->block.attention->qkvBias = qkvBias;
+  llama->block.attention->outBias = llama->block.ffn->bias = bias;
+  return buildLlama(context, *llama);
+}
+
 } // namespace attune::hf

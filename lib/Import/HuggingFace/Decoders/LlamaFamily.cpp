@@ -199,6 +199,37 @@ std::optional<LlamaConfig> readLlama(ImportContext &context, const char *name,
   return llama;
 }
 
+void readLatent(Config &config, LlamaConfig &llama,
+                const LatentDefaults &defaults) {
+  Attention &attention = *llama.block.attention;
+  Latent latent;
+  latent.location = config.locate("kv_lora_rank");
+  latent.rank = config.integer("kv_lora_rank", defaults.rank);
+  if (!config.isNull("q_lora_rank"))
+    latent.queryRank = config.integer("q_lora_rank", defaults.queryRank);
+  else
+    config.ignore({"q_lora_rank"});
+  latent.nopeDim = config.integer("qk_nope_head_dim", defaults.nopeDim);
+  // These norms take no eps of the configuration.
+  latent.norm = llama.norm;
+  latent.norm.eps = 1e-6;
+  attention.kvHeads = attention.heads;
+  attention.headDim = latent.nopeDim + attention.rope->channels;
+  attention.valueDim = config.integer("v_head_dim", defaults.valueDim);
+  attention.scale = 1 / std::sqrt(double(attention.headDim));
+  attention.rope->interleaved =
+      defaults.interleaved && config.flag("rope_interleave", true);
+  attention.qkvBias = attention.outBias = config.flag("attention_bias", false);
+  attention.latent = latent;
+  llama.tensors.insert(llama.tensors.end(),
+                       {{"attention.q_a", "self_attn.q_a_proj"},
+                        {"attention.q_norm", "self_attn.q_a_layernorm"},
+                        {"attention.q_b", "self_attn.q_b_proj"},
+                        {"attention.kv_a", "self_attn.kv_a_proj_with_mqa"},
+                        {"attention.kv_norm", "self_attn.kv_a_layernorm"},
+                        {"attention.kv_b", "self_attn.kv_b_proj"}});
+}
+
 Model buildLlama(ImportContext &context, const LlamaConfig &llama) {
   Model model;
   model.name = llama.name;

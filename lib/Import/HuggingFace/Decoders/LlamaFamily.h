@@ -57,6 +57,17 @@ struct LlamaConfig {
 std::optional<LlamaConfig> readLlama(ImportContext &context, const char *name,
                                      const LlamaDefaults &defaults);
 
+/// What classes with latent attention take for absent keys.
+struct LatentDefaults {
+  int64_t rank = 512, queryRank = 1536, nopeDim = 128, valueDim = 128;
+  bool interleaved = true; ///< "rope_interleave" is read
+};
+
+/// Queries, keys and values through compressed rows. `llama` has what its own
+/// keys say; its head_dim is that of the turned channels.
+void readLatent(Config &config, LlamaConfig &llama,
+                const LatentDefaults &defaults = {});
+
 /// The table, blocks, a norm and the head.
 spec::Model buildLlama(ImportContext &context, const LlamaConfig &llama);
 

@@ -11,13 +11,15 @@ namespace attune::hf {
 
 using namespace spec;
 
-std::optional<Model> importMistral(ImportContext &context) {
+/// Mistral, and Ministral, which says layer by layer what has a window.
+static std::optional<Model> importSliding(ImportContext &context,
+                                          const char *name) {
   Config &config = context.config;
   LlamaDefaults defaults;
   defaults.inner = 14336;
   defaults.kvHeads = 8;
   defaults.length = 4096 * 32;
-  std::optional<LlamaConfig> llama = readLlama(context, "mistral", defaults);
+  std::optional<LlamaConfig> llama = readLlama(context, name, defaults);
   std::optional<int64_t> window = readWindow(config, 4096);
   if (!llama || config.hasErrors())
     return std::nullopt;
@@ -27,6 +29,14 @@ std::optional<Model> importMistral(ImportContext &context) {
   if (config.hasErrors())
     return std::nullopt;
   return buildLlama(context, *llama);
+}
+
+std::optional<Model> importMistral(ImportContext &context) {
+  return importSliding(context, "mistral");
+}
+
+std::optional<Model> importMinistral(ImportContext &context) {
+  return importSliding(context, "ministral");
 }
 
 /// Ministral 3: every layer sees everything, and queries grow with their place.

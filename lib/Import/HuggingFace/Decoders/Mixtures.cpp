@@ -7,6 +7,9 @@
 
 #include "Mixtures.h"
 
+#include <algorithm>
+#include <map>
+
 namespace attune::hf {
 
 using namespace spec;
@@ -46,6 +49,28 @@ void readSigmoidRouter(Config &config, Router &router) {
     router.groupScore = GroupScore::TopTwo;
 }
 
+/// Whether groups divide the experts, and that there are enough of both.
+static void checkRouter(Config &config, const char *expertsKey, MoE &moe) {
+  Router &router = moe.router;
+  if (router.renormalise)
+    router.eps = 1e-20;
+  checkExperts(config, "num_experts_per_tok", moe.active, expertsKey,
+               moe.experts);
+  if (moe.experts % router.groups)
+    config.error("n_group", std::to_string(moe.experts) +
+                                " experts cannot be divided into " +
+                                std::to_string(router.groups) + " groups");
+  else if (router.activeGroups > router.groups)
+    config.error("topk_group", std::to_string(router.activeGroups) +
+                                   " is more than the " +
+                                   std::to_string(router.groups) + " groups");
+}
+
+void finishSigmoidRouter(Config &config, const char *expertsKey, MoE &moe) {
+  readSigmoidRouter(config, moe.router);
+  checkRouter(config, expertsKey, moe);
+}
+
 MoE readRoutedExperts(Config &config, const ExpertDefaults &defaults,
                       void (*readRouter)(Config &, Router &)) {
   MoE moe;
@@ -67,18 +92,7 @@ MoE readRoutedExperts(Config &config, const ExpertDefaults &defaults,
       config.flag("norm_topk_prob", defaults.renormalise) && moe.active > 1;
   router.scale = config.real("routed_scaling_factor", defaults.scale);
   readRouter(config, router);
-  if (router.renormalise)
-    router.eps = 1e-20;
-  checkExperts(config, "num_experts_per_tok", moe.active, "n_routed_experts",
-               moe.experts);
-  if (moe.experts % router.groups)
-    config.error("n_group", std::to_string(moe.experts) +
-                                " experts cannot be divided into " +
-                                std::to_string(router.groups) + " groups");
-  else if (router.activeGroups > router.groups)
-    config.error("topk_group", std::to_string(router.activeGroups) +
-                                   " is more than the " +
-                                   std::to_string(router.groups) + " groups");
+  checkRouter(config, "n_routed_experts", moe);
   return moe;
 }
 
@@ -114,34 +128,68 @@ TensorNames mixtureTensors(const char *shared) {
           {"moe.shared_gate", "mlp.shared_expert_gate"}};
 }
 
-Model buildMixture(ImportContext &context, const LlamaConfig &llama,
+const Value *readKinds(Config &config, const char *key, int64_t layers,
+                       std::initializer_list<const char *> words) {
+  const Value *list = config.get(key);
+  if (!list)
+    return nullptr;
+  bool good = list->isArray() && list->elements.size() == size_t(layers);
+  std::string expected;
+  for (const char *word : words)
+    expected += (expected.empty() ? "" : " or ") + quote(word);
+  for (size_t i = 0; good && i < list->elements.size(); ++i) {
+    const Value &item = list->elements[i];
+    good = item.isString() &&
+           std::find(words.begin(), words.end(), item.text) != words.end();
+  }
+  if (!good)
+    config.error(key, "expected " + expected + " for each of the " +
+                          std::to_string(layers) + " layers");
+  return good ? list : nullptr;
+}
+
+std::function<bool(int64_t)> readSparseLayers(Config &config, int64_t layers,
+                                              int64_t dense) {
+  const Value *kinds =
+      readKinds(config, "mlp_layer_types", layers, {"dense", "sparse"});
+  return [=](int64_t layer) {
+    return kinds ? kinds->elements[size_t(layer)].text == "sparse"
+                 : layer >= dense;
+  };
+}
+
+void makeSparse(LlamaConfig &llama, const MoE &mixture,
+                const std::function<bool(int64_t)> &isSparse) {
+  std::vector<Block> before = llama.kinds;
+  std::vector<size_t> kindBefore = llama.kindOf;
+  if (before.empty()) {
+    before = {llama.block};
+    kindBefore.assign(static_cast<size_t>(llama.layers), 0);
+  }
+  llama.kinds.clear();
+  llama.kindOf.clear();
+  // In the order of their first layer.
+  std::map<std::pair<size_t, bool>, size_t> numbers;
+  for (int64_t i = 0; i < llama.layers; ++i) {
+    size_t was = kindBefore[static_cast<size_t>(i)];
+    auto [entry, isNew] =
+        numbers.emplace(std::pair(was, isSparse(i)), llama.kinds.size());
+    llama.kindOf.push_back(entry->second);
+    if (!isNew)
+      continue;
+    Block &kind = llama.kinds.emplace_back(before[was]);
+    if (entry->first.second) {
+      kind.ffn.reset();
+      kind.moe = mixture;
+    }
+  }
+}
+
+Model buildMixture(ImportContext &context, LlamaConfig llama,
                    const MoE &mixture,
                    const std::function<bool(int64_t)> &isSparse) {
-  Model model;
-  model.name = llama.name;
-  model.context = llama.context;
-  StreamBuilder stream(context.config,
-                       context.prefixFor("model.", "embed_tokens.weight"));
-  stream.embedding("embed_tokens", llama.vocab, llama.width,
-                   llama.embeddingScale);
-  Block sparse = llama.block;
-  sparse.ffn.reset();
-  sparse.moe = mixture;
-  for (int64_t first = 0; first < llama.layers;) {
-    int64_t end = first + 1;
-    while (end < llama.layers && isSparse(end) == isSparse(first))
-      ++end;
-    stream.blocks("layers.{i}", "num_hidden_layers",
-                  {isSparse(first) ? sparse : llama.block},
-                  std::vector<size_t>(static_cast<size_t>(end - first), 0),
-                  llama.tensors, llama.weights, first);
-    first = end;
-  }
-  stream.norm("norm", llama.norm);
-  if (context.languageModel)
-    stream.head("lm_head", llama.vocab, llama.tied ? "embed_tokens" : "");
-  model.streams.push_back(stream.take());
-  return model;
+  makeSparse(llama, mixture, isSparse);
+  return buildLlama(context, llama);
 }
 
 } // namespace attune::hf

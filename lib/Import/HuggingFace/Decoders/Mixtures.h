@@ -35,9 +35,23 @@ struct ExpertDefaults {
   double scale = 1;
 };
 
+/// A list with a word for each layer; null without one or after an error.
+const spec::Value *readKinds(Config &config, const char *key, int64_t layers,
+                             std::initializer_list<const char *> words);
+
+/// Which layers have experts: those that "mlp_layer_types" calls "sparse", or
+/// else all from number `dense` on.
+std::function<bool(int64_t)> readSparseLayers(Config &config, int64_t layers,
+                                              int64_t dense);
+
 /// How DeepSeek-V3 chooses: sigmoid with a bias; groups by their best two;
 /// weights are scaled, renormalised or not.
 void readSigmoidRouter(Config &config, spec::Router &router);
+
+/// The same, and checks of groups and numbers of experts, which `expertsKey`
+/// counts.
+void finishSigmoidRouter(Config &config, const char *expertsKey,
+                         spec::MoE &moe);
 
 /// The keys of DeepSeek's mixtures: "n_routed_experts" and so on; `readRouter`
 /// says how experts are chosen.
@@ -50,11 +64,13 @@ std::set<int64_t> readDenseLayers(Config &config);
 /// Names of "mlp.gate", "mlp.experts.{e}" and the shared expert `shared`.
 TensorNames mixtureTensors(const char *shared);
 
-/// embed_tokens, layers, norm, lm_head, where `isSparse(i)` says which layers
-/// have `mixture` in place of the feed-forward layer of `llama.block`. Runs of
-/// one kind are one layer of the description each: their weights differ, so
-/// they cannot take turns in one.
-spec::Model buildMixture(ImportContext &context, const LlamaConfig &llama,
+/// Gives `mixture` to the layers that `isSparse(i)` names, in place of the
+/// feed-forward layer of their kind. Call it when `kinds` are complete.
+void makeSparse(LlamaConfig &llama, const spec::MoE &mixture,
+                const std::function<bool(int64_t)> &isSparse);
+
+/// The same and the model.
+spec::Model buildMixture(ImportContext &context, LlamaConfig llama,
                          const spec::MoE &mixture,
                          const std::function<bool(int64_t)> &isSparse);
 

@@ -1,11 +1,11 @@
-//===- Olmo.cpp - config.json of OLMo, OLMo 2 and OLMo 3 --------*- C++ -*-===//
+//===- Olmo.cpp - config.json of OLMo 1 to 3 and FlexOlmo -------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "LlamaFamily.h"
+#include "Mixtures.h"
 
 namespace attune::hf {
 
@@ -34,12 +34,17 @@ std::optional<Model> importOlmo(ImportContext &context) {
 /// Shared by versions 2 and 3: norms of the sublayers' results, within the
 /// residual connection; queries and keys are normalised before they are cut
 /// into heads.
-static std::optional<LlamaConfig> readBranches(ImportContext &context,
-                                               const char *name) {
-  Config &config = context.config;
+static LlamaDefaults ofBranches() {
   LlamaDefaults defaults;
   defaults.vocab = 50304;
   defaults.eps = 1e-5;
+  return defaults;
+}
+
+static std::optional<LlamaConfig>
+readBranches(ImportContext &context, const char *name,
+             const LlamaDefaults &defaults = ofBranches()) {
+  Config &config = context.config;
   std::optional<LlamaConfig> olmo = readLlama(context, name, defaults);
   bool bias = config.flag("attention_bias", false);
   if (!olmo || config.hasErrors())
@@ -83,6 +88,32 @@ std::optional<Model> importOlmo3(ImportContext &context) {
     if (kind.attention->window)
       kind.attention->rope->scaling = {};
   return buildLlama(context, *olmo);
+}
+
+/// FlexOlmo: OLMo 2 with OLMoE's experts in every layer.
+std::optional<Model> importFlexOlmo(ImportContext &context) {
+  Config &config = context.config;
+  LlamaDefaults defaults;
+  defaults.vocab = 100352;
+  defaults.length = 4096;
+  defaults.rope.theta = 500000;
+  std::optional<LlamaConfig> olmo =
+      readBranches(context, "flex_olmo", defaults);
+  MoE moe;
+  moe.location = config.locate("num_experts");
+  moe.experts = config.integer("num_experts", 7);
+  moe.active = config.integer("num_experts_per_tok", 5);
+  moe.router.renormalise = config.flag("norm_topk_prob", false);
+  checkExperts(config, "num_experts_per_tok", moe.active, "num_experts",
+               moe.experts);
+  ignoreRouterKeys(config);
+  if (!olmo || config.hasErrors())
+    return std::nullopt;
+  moe.width = olmo->block.ffn->width;
+  moe.activation = olmo->block.ffn->activation;
+  for (const TensorName &row : mixtureTensors("shared_expert"))
+    olmo->tensors.push_back(row);
+  return buildMixture(context, *olmo, moe, [](int64_t) { return true; });
 }
 
 } // namespace attune::hf

@@ -7,6 +7,8 @@
 
 #include "LlamaFamily.h"
 
+#include <algorithm>
+
 namespace attune::hf {
 
 using namespace spec;
@@ -85,6 +87,54 @@ std::optional<Model> importQwen3(ImportContext &context) {
   if (config.hasErrors())
     return std::nullopt;
   return buildLlama(context, *llama);
+}
+
+/// The first Qwen. Beyond "seq_length" tokens its class changes the base of the
+/// rotation and lets queries grow; up to there it does neither.
+std::optional<Model> importQwen(ImportContext &context) {
+  Config &config = context.config;
+  LlamaDefaults defaults;
+  defaults.inner = 22016;
+  defaults.vocab = 151936;
+  defaults.length = 8192;
+  defaults.epsKey = "layer_norm_epsilon";
+  defaults.rope.thetaKey = "rotary_emb_base";
+  defaults.rope.partial = 1;
+  defaults.rope.partialKey = "rotary_pct";
+  std::optional<LlamaConfig> qwen = readLlama(context, "qwen", defaults);
+  int64_t trained = config.integer("seq_length", 8192);
+  int64_t channels = config.integer("kv_channels", 128);
+  config.mustBeTrue("no_bias", "biases of all projections are not supported");
+  config.mustBeTrue("scale_attn_weights", "scores that are not scaled are not "
+                                          "supported");
+  config.mustBeFalse("use_cache_quantization",
+                     "a cache in 8 bits is asked for by --kv-cache=int8");
+  config.ignore({"attn_dropout_prob", "emb_dropout_prob", "use_cache_kernel",
+                 "use_dynamic_ntk", "use_logn_attn", "onnx_safe"});
+  if (!qwen || config.hasErrors())
+    return std::nullopt;
+  if (channels != qwen->block.attention->headDim)
+    config.error("kv_channels", "expected hidden_size / num_attention_heads");
+  if (qwen->block.ffn->width % 2)
+    config.error("intermediate_size", "counts two matrices, expected an even "
+                                      "number");
+  if (config.hasErrors())
+    return std::nullopt;
+  qwen->context = std::min(qwen->context, trained);
+  qwen->block.attention->qkvBias = true;
+  qwen->block.ffn->width /= 2;
+  qwen->prefix = "transformer.";
+  qwen->table = "wte";
+  qwen->blockName = "h.{i}";
+  qwen->lastNorm = "ln_f";
+  qwen->tensors = {{"norm1", "ln_1"},
+                   {"attention.qkv", "attn.c_attn", Layout::Blocks},
+                   {"attention.o", "attn.c_proj"},
+                   {"norm2", "ln_2"},
+                   {"ffn.up", "mlp.w1"},
+                   {"ffn.gate", "mlp.w2"},
+                   {"ffn.down", "mlp.c_proj"}};
+  return buildLlama(context, *qwen);
 }
 
 } // namespace attune::hf

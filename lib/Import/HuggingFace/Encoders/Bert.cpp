@@ -1,4 +1,4 @@
-//===- Bert.cpp - config.json of BERT, RoBERTa and ELECTRA ----------------===//
+//===- Bert.cpp - config.json of BERT and its kin -------------------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -124,6 +124,53 @@ struct Bert {
     builder.output("last_hidden_state", prefix + "layers.{i}");
   }
 
+  /// Without kinds of tokens; scores have biases by distance, too, in a table
+  /// that all layers share.
+  void mpnetEncoder() {
+    vocab = config.integer("vocab_size", 30527);
+    int64_t length = config.integer("max_position_embeddings", 512);
+    RelativeBias bias;
+    bias.buckets = config.integer("relative_attention_num_buckets", 32);
+    bias.bidirectional = true;
+    bias.location = config.locate("relative_attention_num_buckets");
+    if (bias.buckets != 32)
+      config.error("relative_attention_num_buckets",
+                   "expected 32, into which MPNet's class puts distances "
+                   "whatever this key says");
+    if (length < 3)
+      config.error("max_position_embeddings",
+                   "expected at least 3, for positions begin with 2");
+    if (config.hasErrors())
+      return;
+    builder.idsInput("input_ids");
+    builder.model.context = length - 2;
+    StreamBuilder stream(config, prefix);
+    stream.embedding("embeddings.word_embeddings", vocab, sizes.width);
+    Positions positions;
+    positions.length = length;
+    positions.count = PositionCount::Unpadded;
+    positions.pad = positions.offset = 1; // whatever pad_token_id says
+    stream.add("embeddings.position_embeddings", "max_position_embeddings",
+               positions);
+    stream.norm("embeddings.LayerNorm", norm);
+    Block block = encoderBlock(sizes, Placement::Post);
+    block.attention->relativeBias = bias;
+    Layer &blocks = stream.blocks("encoder.layer.{i}", "num_hidden_layers",
+                                  sizes.layers, block,
+                                  {{"attention.q", "attention.attn.q"},
+                                   {"attention.k", "attention.attn.k"},
+                                   {"attention.v", "attention.attn.v"},
+                                   {"attention.o", "attention.attn.o"},
+                                   {"norm1", "attention.LayerNorm"},
+                                   {"ffn.up", "intermediate.dense"},
+                                   {"ffn.down", "output.dense"},
+                                   {"norm2", "output.LayerNorm"}});
+    blocks.weights["attention.relative_bias.weight"] = {
+        {prefix + "encoder.relative_attention_bias.weight", false, 0, -1}};
+    builder.finish("encoder", "input_ids", std::move(stream));
+    builder.output("last_hidden_state", prefix + "encoder.layer.{i}");
+  }
+
   /// The heads of RoBERTa's classes.
   std::optional<Model> robertaHeads() {
     if (config.hasErrors())
@@ -234,6 +281,12 @@ std::optional<Model> importJinaV3(ImportContext &context) {
   context.config.ignore({"lora_adaptations", "lora_alpha", "lora_dropout_p",
                          "lora_rank", "matryoshka_dimensions",
                          "task_instructions", "truncate_dim"});
+  return bert.robertaHeads();
+}
+
+std::optional<Model> importMPNet(ImportContext &context) {
+  Bert bert(context, "mpnet", "mpnet.", base);
+  bert.mpnetEncoder();
   return bert.robertaHeads();
 }
 

@@ -97,6 +97,10 @@ void EncoderBuilder::questionAnswering(int64_t width, const std::string &name) {
 
 void EncoderBuilder::pooler(const std::string &name, int64_t width,
                             bool isOutput) {
+  // Files of what was trained as another class lack it.
+  if (isOutput && context.checkpoint &&
+      !context.checkpoint->find(name + ".weight"))
+    return;
   StreamBuilder stream(config, "", width);
   pool(stream, name + ".first");
   dense(stream, name, width, Activation::Tanh);
