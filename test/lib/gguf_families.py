@@ -603,7 +603,7 @@ def qwen2_moe(w):
             "rms_norm_eps": 1e-6}
 
 
-def deepseek_v2(w):
+def deepseek_v2(w, layers=2, whole=False):
     """As older files have it: keys and values of all heads in one matrix."""
     rank, nope, turned, value = 12, 6, 8, 7
 
@@ -612,18 +612,24 @@ def deepseek_v2(w):
             return gated(w, at, INNER)
         experts(w, at, 5, 24)
         return gated(w, at + "shared_experts.", 48)
-    llama_like(w, 2, kv=0, feed=feed)
-    for i in range(2):
+    llama_like(w, layers, kv=0, feed=feed)
+    for i in range(layers):
         at = f"model.layers.{i}.self_attn."
         for part in "qkvo":
             del w.made[f"{at}{part}_proj.weight"]
-        w.matrix(at + "q_proj.weight", HEADS * (nope + turned), WIDTH)
+        if whole:
+            w.matrix(at + "q_a_proj.weight", 16, WIDTH)
+            w.vector(at + "q_a_layernorm.weight", 16, 1.0)
+            w.matrix(at + "q_b_proj.weight", HEADS * (nope + turned), 16)
+        else:
+            w.matrix(at + "q_proj.weight", HEADS * (nope + turned), WIDTH)
         w.matrix(at + "kv_a_proj_with_mqa.weight", rank + turned, WIDTH)
         w.vector(at + "kv_a_layernorm.weight", rank, 1.0)
         w.matrix(at + "kv_b_proj.weight", HEADS * (nope + value), rank)
         w.matrix(at + "o_proj.weight", WIDTH, HEADS * value)
     return {**BASE, "model_type": "deepseek_v2", "num_key_value_heads": HEADS,
-            "q_lora_rank": None, "kv_lora_rank": rank, "v_head_dim": value,
+            "q_lora_rank": 16 if whole else None,
+            "num_hidden_layers": layers, "kv_lora_rank": rank, "v_head_dim": value,
             "qk_nope_head_dim": nope, "qk_rope_head_dim": turned,
             "n_routed_experts": 5, "num_experts_per_tok": 2,
             "moe_intermediate_size": 24, "n_shared_experts": 2,
@@ -633,6 +639,26 @@ def deepseek_v2(w):
                 "type": "yarn", "factor": 40.0, "beta_fast": 32,
                 "beta_slow": 1, "mscale": 0.707, "mscale_all_dim": 0.707,
                 "original_max_position_embeddings": 32}}
+
+
+def deepseek_v2_whole(w):
+    return deepseek_v2(w, whole=True)
+
+
+def ernie4_5_moe(w):
+    """All layers but the first have experts: llama.cpp reads no other files."""
+    def feed(w, at, i):
+        if i == 0:
+            return gated(w, at, INNER)
+        experts(w, at, 6, INNER // 2)
+        w.vector(at + "moe_statics.e_score_correction_bias", 6)
+        return gated(w, at + "shared_experts.", INNER)
+    llama_like(w, 3, feed=feed)
+    return {**BASE, "model_type": "ernie4_5_moe", "num_key_value_heads": 2,
+            "num_hidden_layers": 3, "moe_num_experts": 6, "moe_k": 2,
+            "moe_intermediate_size": INNER // 2, "moe_num_shared_experts": 2,
+            "moe_layer_start_index": 1, "moe_layer_interval": 1,
+            "rms_norm_eps": 1e-5, "tie_word_embeddings": False}
 
 
 def granite(w):
@@ -717,7 +743,7 @@ def nemotron_whole(w):
 
 
 OWN = {function.__name__: function for function in (
-    qwen2_moe, deepseek_v2, granite, olmoe, starcoder2, mamba, bert,
+    qwen2_moe, deepseek_v2, deepseek_v2_whole, ernie4_5_moe, granite, olmoe, starcoder2, mamba, bert,
     nomic_bert, falcon_mamba, exaone4_full, llama4_dense, nemotron_whole)}
 
 
