@@ -241,6 +241,11 @@ def blocks(groups, queries, size):
                for i in range(size)])
 
 
+def is_older(config):
+    """Files of before keep keys and values of latent attention together."""
+    return config["model_type"] == "deepseek_v2" and config["kv_lora_rank"] < 32
+
+
 class Converter:
     def __init__(self, config, weights):
         self.config, self.kind = config, config["model_type"]
@@ -311,7 +316,7 @@ class Converter:
             matrix = matrix.pick(blocks(groups, self.heads // groups, self.size))
         if self.kind == "gpt2" and end == "weight" and len(matrix.shape) == 2:
             matrix = matrix.transposed()
-        if base == "self_attn.kv_b_proj" and self.kind != "deepseek_v2":
+        if base == "self_attn.kv_b_proj" and not is_older(self.config):
             nope = self.config["qk_nope_head_dim"]
             each = nope + self.config["v_head_dim"]
             keys = [matrix.pick(range(h * each, h * each + nope))
@@ -433,7 +438,7 @@ def put_config(writer, converter):
     if family == "deepseek2":
         nope, turned = config["qk_nope_head_dim"], config["qk_rope_head_dim"]
         rank, value = config["kv_lora_rank"], config["v_head_dim"]
-        older = kind == "deepseek_v2"
+        older = is_older(config)
         put("attention.head_count_kv", HEADS if older else 1)
         put("attention.key_length", nope + turned if older else rank + turned)
         put("attention.value_length", value if older else rank)
@@ -450,6 +455,8 @@ def put_config(writer, converter):
     if kind in ("hunyuan_v1_moe", "minimax_m2", "gpt_oss"):
         put("expert_feed_forward_length", config["intermediate_size"])
         done.add("expert_feed_forward_length")
+    if kind == "ernie4_5_moe":
+        put("expert_shared_feed_forward_length", INNER)
     if kind in ("bert", "nomic_bert"):
         writer.key("tokenizer.ggml.token_type_count", "u32",
                    config["type_vocab_size"])
@@ -540,6 +547,39 @@ def put_config(writer, converter):
             config.get("use_parallel_residual", kind == "gpt_neox"), "bool")
 
 
+def round_to(name, matrix, kinds, random_of):
+    """Blocks of the next of these types if rows are whole blocks of it, and what
+    they stand for."""
+    kind = kinds[0]
+    _, block, size = gguf.TYPES[kind]
+    if len(matrix.shape) < 2 or matrix.shape[-1] % block or "norm" in name or \
+            name.startswith("token_types") or "conv" in name or "ssm_a" in name:
+        return "F32", matrix, b""
+    kinds.append(kinds.pop(0))
+    raw = [gguf.encode(kind, matrix.values[i:i + block], random_of)
+           for i in range(0, len(matrix.values), block)]
+    return kind, Matrix(matrix.shape, [
+        value for each in raw for value in gguf.decode(kind, each)]), \
+        b"".join(raw)
+
+
+def write_rounded(path, plain, config, weights, kinds):
+    """A file whose matrices have these types in turn, and one of F32 that has
+    the same values."""
+    converter = Converter(config, weights)
+    converter.convert()
+    rounded, same, random_of = gguf.Writer(), gguf.Writer(), random.Random(7)
+    for writer in (rounded, same):
+        put_config(writer, converter)
+    for name, matrix in converter.out.items():
+        kind, matrix, raw = round_to(name, matrix, kinds, random_of)
+        values = struct.pack(f"<{len(matrix.values)}f", *matrix.values)
+        rounded.tensor(name, kind, matrix.shape, raw or values)
+        same.tensor(name, "F32", matrix.shape, values)
+    rounded.write(path)
+    same.write(plain)
+
+
 def write(path, config, weights, changes=()):
     converter = Converter(config, weights)
     converter.convert()
@@ -603,9 +643,9 @@ def qwen2_moe(w):
             "rms_norm_eps": 1e-6}
 
 
-def deepseek_v2(w, layers=2, whole=False):
+def deepseek_v2(w, layers=2, whole=False, sizes=(12, 6, 8, 7)):
     """As older files have it: keys and values of all heads in one matrix."""
-    rank, nope, turned, value = 12, 6, 8, 7
+    rank, nope, turned, value = sizes
 
     def feed(w, at, i):
         if i == 0:
@@ -643,6 +683,11 @@ def deepseek_v2(w, layers=2, whole=False):
 
 def deepseek_v2_whole(w):
     return deepseek_v2(w, whole=True)
+
+
+def deepseek_v2_split(w):
+    """Keys and values apart, in rows of whole blocks."""
+    return deepseek_v2(w, whole=True, sizes=(32, 32, 8, 32))
 
 
 def ernie4_5_moe(w):
@@ -743,7 +788,8 @@ def nemotron_whole(w):
 
 
 OWN = {function.__name__: function for function in (
-    qwen2_moe, deepseek_v2, deepseek_v2_whole, ernie4_5_moe, granite, olmoe, starcoder2, mamba, bert,
+    qwen2_moe, deepseek_v2, deepseek_v2_whole, deepseek_v2_split,
+    ernie4_5_moe, granite, olmoe, starcoder2, mamba, bert,
     nomic_bert, falcon_mamba, exaone4_full, llama4_dense, nemotron_whole)}
 
 
@@ -755,7 +801,8 @@ NO_CLASS = {"mamba2_alone"}
 
 def llama_cpp():
     """What llama.cpp gave for these files: numbers of caches and sums in f32,
-    GELU computed and not read from its table of f16."""
+    GELU computed and not read from its table of f16; where the class has the error
+    function, by that and not by its approximation."""
     path = os.path.join(os.path.dirname(__file__), "gguf_llama_cpp.json")
     with open(path, encoding="utf-8") as file:
         return json.load(file)
@@ -767,9 +814,10 @@ def chosen_rows(numbers):
     return [numbers[t * each:(t + 1) * each:3] for t in (TOKENS // 2, TOKENS - 1)]
 
 
-def run(attune, model, folder, out):
+def run(attune, model, folder, out, *options):
     result = subprocess.run(
-        [attune, "run", model, "--inputs=" + os.path.join(folder, "in"),
+        [attune, "run", model, *options,
+         "--inputs=" + os.path.join(folder, "in"),
          "--outputs=" + os.path.join(folder, out)],
         capture_output=True, text=True)
     if result.returncode:
@@ -794,21 +842,41 @@ def prepare(name):
                  if value is not None}, weights
 
 
-def compare(attune, work, name):
+def check_figures(name, got, limit):
+    figures = llama_cpp()["logits"].get(name)
+    if not figures:
+        return ""
+    worst = max(abs(a - b) for row, figure in zip(chosen_rows(got), figures)
+                for a, b in zip(row, figure))
+    print(f"  {worst:.2e} of {limit:.2e} from llama.cpp")
+    return "" if worst <= limit else f"differs from llama.cpp by {worst}"
+
+
+def compare(attune, work, case):
+    """A case, or CASE:TYPE,...: the file with its matrices in these types
+    against the same values in F32."""
+    name, _, kinds = case.partition(":")
     folder = os.path.join(work, name)
     os.makedirs(folder, exist_ok=True)
     ids, config, weights = prepare(name)
-    write(os.path.join(folder, "model.gguf"), config, weights.made)
-    weights.save(os.path.join(folder, "model.safetensors"))
-    with open(os.path.join(folder, "config.json"), "w",
-              encoding="utf-8") as file:
-        json.dump(config, file)
+    file, other = os.path.join(folder, "model.gguf"), folder
+    if kinds:
+        other = os.path.join(folder, "same.gguf")
+        write_rounded(file, other, config, weights.made, kinds.split(","))
+    else:
+        write(file, config, weights.made)
+        weights.save(os.path.join(folder, "model.safetensors"))
+        with open(os.path.join(folder, "config.json"), "w",
+                  encoding="utf-8") as out:
+            json.dump(config, out)
     tensors.save(os.path.join(folder, "in"), {"input_ids": (
         "I64", [1, len(ids)], struct.pack(f"<{len(ids)}q", *ids))})
-    error, known = run(attune, folder, folder, "folder")
+    error, known = run(attune, other, folder, "other")
     if error:
-        return "folder: " + error
-    error, got = run(attune, os.path.join(folder, "model.gguf"), folder, "file")
+        return "other: " + error
+    # Rows that are multiplied are not rounded to bytes, as they are else.
+    options = ["--activations=exact"] if kinds else []
+    error, got = run(attune, file, folder, "file", *options)
     if error:
         return error
     limit = 1e-5 * max(1.0, max(map(abs, known)))
@@ -816,14 +884,7 @@ def compare(attune, work, name):
     print(f"  {worst:.2e} of {limit:.2e}")
     if len(known) != len(got) or (worst > limit and name not in NO_CLASS):
         return f"differs by {worst}"
-    figures = llama_cpp()["logits"].get(name)
-    if not figures:
-        return ""
-    rows = chosen_rows(got)
-    worst = max(abs(a - b) for row, figure in zip(rows, figures)
-                for a, b in zip(row, figure))
-    print(f"  {worst:.2e} of {limit:.2e} from llama.cpp")
-    return "" if worst <= limit else f"differs from llama.cpp by {worst}"
+    return check_figures(case, got, limit)
 
 
 def main():
