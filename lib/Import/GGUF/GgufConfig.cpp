@@ -295,8 +295,6 @@ void Writer::putRotary() {
           std::pair("rope.scaling.yarn_beta_slow", "beta_slow")})
       if (file.find(full(key)))
         scaling += std::string(", \"") + name + "\": " + spell(number(key, 1));
-    if (std::string_view(family.name) == "gpt-oss")
-      scaling += ", \"truncate\": false";
     double ofLogarithm = number("rope.scaling.yarn_log_multiplier", 1);
     if (latent() && file.find(full("rope.scaling.yarn_log_multiplier")))
       for (const char *name : {"mscale", "mscale_all_dim"})

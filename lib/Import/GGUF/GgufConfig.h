@@ -38,6 +38,8 @@ void failAt(const File &file, const std::string &key, const std::string &what,
 std::optional<std::string> makeConfig(const File &file, const Family &family,
                                       DiagnosticEngine &diags);
 
+/// What the file has otherwise than the classes of Hugging Face.
+void adaptToFile(const File &file, const Family &family, spec::Model &model);
 /// Makes the weights of a model come from the tensors of the file.
 void nameByRole(const File &file, spec::Model &model);
 

@@ -116,9 +116,9 @@ bool Maker::makePieces(bool unigram) {
   if (unigram && !readCharacters(model.charsmap))
     return false;
   model.removesSpace =
-      file.flag("tokenizer.ggml.remove_extra_whitespaces").value_or(unigram);
+      file.flag("tokenizer.ggml.remove_extra_whitespaces").value_or(false);
   model.dummyPrefix =
-      file.flag("tokenizer.ggml.add_space_prefix").value_or(true);
+      file.flag("tokenizer.ggml.add_space_prefix").value_or(!unigram);
   model.pieces = std::move(pieces);
   for (size_t i = 0; i < model.pieces.size(); ++i) {
     model.byteFallback |= model.pieces[i].type == Byte;
@@ -355,6 +355,13 @@ std::optional<std::string> Maker::make() {
                  std::string(model.value_or("").substr(0, 64)) +
                  "', expected llama, gpt2, bert or t5");
   std::string_view pre = file.text(preKey).value_or("default");
+  if (pre == "default")
+    diags.warning(atPath(file.path()),
+                  "key '" + preKey + "' " +
+                      (file.find(preKey) ? "is 'default'" : "is missing") +
+                      ": texts are cut as llama.cpp cuts them then, which may "
+                      "not be as the model's own tokenizer does; "
+                      "--tokenizer=FILE names a tokenizer.json instead");
   const Words *words = findWords(pre);
   if (!words)
     return lacks("key '" + preKey + "' says that texts are cut as '" +

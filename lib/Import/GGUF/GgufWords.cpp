@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A file names the model whose tokenizer it has, not the patterns of that. They
-// are those of the model's own tokenizer.json.
+// are those of the model's own tokenizer.json. llama.cpp cuts a few otherwise,
+// where its patterns are approximations: marks and capitals of words of o200k,
+// digits of other scripts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,6 +45,14 @@ static constexpr char kHanAndKana[] =
 static constexpr char kDeepSeekWords[] =
     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
     "|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*"
+    "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+static constexpr char kSparkWords[] =
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
+    "|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+|[\\r\\n]"
+    "|\\s+(?!\\S)|\\s+";
+/// Qwen 2's without English endings, so that those of Turkish stay whole.
+static constexpr char kUfakzekaWords[] =
+    "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*"
     "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 static constexpr char kQwen35Words[] =
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+"
@@ -121,6 +131,7 @@ static constexpr Words kWords[] = {
     {"llama3", {llama3Words}, true, true},
     {"llama-v3", {llama3Words}, true, true},
     {"falcon3", {llama3Words}, true, true},
+    {"pixtral", {llama3Words}, true, true},
     {"falcon-h1", {llama3Words}, true, true},
     {"midm-2.0", {llama3Words}, true, true},
     {"lfm2", {llama3Words}, true, true},
@@ -150,6 +161,8 @@ static constexpr Words kWords[] = {
     {"minerva-7b", {kDigit, gpt2Words}},
     {"mellum2", {kDigit, gpt2Words}},
     {"exaone-moe", {kExaoneMoEWords}},
+    {"default",
+     {"[\\p{P}\\$\\+<=>\\^~\\|]+", gpt2Words, "\\p{N}+", "[0-9][0-9][0-9]"}},
     {"falcon", {kFalconSigns, gpt2Words, "[0-9][0-9][0-9]"}},
     {"deepseek-llm",
      {"[\\r\\n]", kAlphabets, kSigns, "\\s+$", kHanAndHangul, "\\p{N}+"}},
@@ -158,6 +171,9 @@ static constexpr Words kWords[] = {
     {"deepseek-v3", {kThree, kHanAndKana, kDeepSeekWords}},
     {"hunyuan-dense", {kThree, kHanAndKana, kDeepSeekWords}},
     {"joyai-llm", {kThree, kHanAndKana, kDeepSeekWords}},
+    {"hy_v4", {kThree, kHanAndKana, kDeepSeekWords}},
+    {"spark2_5", {kThree, kHanAndKana, kSparkWords, kDigit}},
+    {"ufakzeka", {kUfakzekaWords}},
     {"youtu", {kYoutuScripts, kYoutuWords}, true},
     {"kimi-k2", {kKimiWords}, true},
     {"gpt-4o", {o200kWords}},
@@ -169,7 +185,6 @@ static constexpr Words kWords[] = {
     {"tiny_aya", {kThreesFromEnd, o200kWords}},
     {"cohere2moe", {kThreesFromEnd, o200kWords}},
     {"tekken", {tekkenWords}, true, true},
-    {"pixtral", {tekkenWords}, true, true},
     {"superbpe", {"\\p{N}+", "(?=(\\d{3})+(?!\\d))"}},
     {"bailingmoe", {kBailingWords}},
     {"bailingmoe2", {kBailingWords}},

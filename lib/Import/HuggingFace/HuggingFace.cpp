@@ -554,27 +554,6 @@ importHuggingFace(const std::string &path, DiagnosticEngine &diags,
   return importConfig(file, std::move(result), ignoredKeys, imageSize, diags);
 }
 
-/// What the file has otherwise than Hugging Face.
-static void adaptToGguf(spec::Model &model, const gguf::Family &family) {
-  auto adapt = [&](spec::Block &block) {
-    if (block.attention && block.attention->rope)
-      block.attention->rope->interleaved = family.interleaved;
-    // Gains are stored whole, not without their 1.
-    block.norm.offset = 0;
-    if (block.attention && block.attention->qkNorm)
-      block.attention->qkNorm->offset = 0;
-  };
-  for (spec::Stream &stream : model.streams)
-    for (spec::Layer &layer : stream.layers) {
-      if (auto *block = std::get_if<spec::Block>(&layer.op))
-        adapt(*block);
-      if (auto *norm = std::get_if<spec::Norm>(&layer.op))
-        norm->offset = 0;
-      for (spec::Block &block : layer.cycle)
-        adapt(block);
-    }
-}
-
 std::optional<ImportedModel> importGguf(const std::string &path,
                                         DiagnosticEngine &diags) {
   std::optional<gguf::File> opened = gguf::openFile(path, diags);
@@ -595,7 +574,7 @@ std::optional<ImportedModel> importGguf(const std::string &path,
       importConfig(file, std::move(result), {}, std::nullopt, diags);
   if (!imported)
     return std::nullopt;
-  adaptToGguf(imported->model, *family);
+  gguf::adaptToFile(*opened, *family, imported->model);
   if (family->byRole)
     gguf::nameByRole(*opened, imported->model);
   imported->model.name = gguf::modelName(path);
