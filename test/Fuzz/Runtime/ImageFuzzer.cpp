@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   }
   std::vector<float> numbers;
-  picture.fill(3, numbers);
+  picture.fill(0, 3, numbers);
   FUZZ_REQUIRE(numbers.size() == 3 * 8 * 8);
   for (float number : numbers)
     FUZZ_REQUIRE(std::fabs(number) < 10);
