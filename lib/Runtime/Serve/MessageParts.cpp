@@ -86,7 +86,7 @@ bool MessageReader::readPicture(const JsonValue &part) {
     return fail(std::to_string(count) +
                     (count == 1 ? " picture" : " pictures") + " of " +
                     std::to_string(tokens + more) +
-                    " tokens in all leave no room for new ones in a context "
+                    " tokens or more leave no room for new ones in a context "
                     "of " +
                     std::to_string(capacity),
                 "context_length_exceeded");

@@ -96,7 +96,7 @@ def requests():
 
 def request_errors():
     reply = ask(parts("d", *"aaaaaaaaaa"), status=400)
-    assert "10 pictures of 280 tokens in all leave no room" in \
+    assert "10 pictures of 256 tokens or more leave no room" in \
         reply["error"]["message"], reply
 
 
