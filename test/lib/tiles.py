@@ -380,8 +380,8 @@ class Shown:
         return ids + [FAKE, WHOLE] + [IMAGE] * EACH + [FAKE]
 
 
-def logits(w, ids, pictures):
-    """Of every token; `pictures` are those that it shows."""
+def logits(w, ids, pictures, last=False):
+    """Of every token, or the last one; `pictures` are those that it shows."""
     base = ("model.language_model." if INTERN else "language_model.model." if NEXT
             else "model.text_model.")
     table = w.matrix(base + "embed_tokens.weight", VOCAB, WIDTH)
@@ -401,7 +401,7 @@ def logits(w, ids, pictures):
         h = rms_norm(w, at + "post_attention_layernorm", x, 1e-5)
         x = plus(x, gated(w, at + "mlp.", h, silu))
     return linear(w, "language_model.lm_head" if NEXT else "lm_head",
-                  rms_norm(w, base + "norm", x, 1e-5), VOCAB)
+                  rms_norm(w, base + "norm", x[-1:] if last else x, 1e-5), VOCAB)
 
 
 def expanded(ids, pictures):
@@ -410,13 +410,20 @@ def expanded(ids, pictures):
             for t in (next(rest).tokens() if i == IMAGE and pictures else [i])]
 
 
-def greedy(w, ids, pictures, count=4):
+known = {}  # what is asked for in several ways
+
+
+def greedy(w, ids, pictures, count=2):
     """The likeliest ids, and the logarithms of their shares."""
+    key = (*ids, *map(id, pictures))
+    if key in known:
+        return known[key]
     ids, made, shares = expanded(ids, pictures), [], []
     for _ in range(count):
-        last = logits(w, ids + made, pictures)[-1]
+        last = logits(w, ids + made, pictures, last=True)[0]
         made.append(max(range(VOCAB), key=lambda i: last[i]))
         shares.append(-math.log(math.fsum(math.exp(x - max(last)) for x in last)))
+    known[key] = made, shares
     return made, shares
 
 
@@ -495,7 +502,7 @@ def main():
         prompt = prompt or "--prompt-ids=" + ",".join(map(str, ids))
         done = subprocess.run(
             [see, "generate", prompt, "--greedy", "--ignore-eos",
-             "--max-new-tokens=4", "--format=json", "--logprobs", *options],
+             "--max-new-tokens=2", "--format=json", "--logprobs", *options],
             capture_output=True, text=True)
         made, shares = greedy(w, ids, pictures)
         if done.returncode:
@@ -511,6 +518,9 @@ def main():
                     f"{found['prompt_ids']}")
     first, second, third = (f"--image={work}/{name}.png" for name in "abc")
     compare("generate --image", [5, IMAGE, 7, 9], shown[:1], first)
+    if KIND in ("smolvlm", "internvl3_5"):  # as the others, but for what is above
+        print("failures:", llava.failures)
+        return llava.failures != 0
     compare("another picture", [5, IMAGE, 7, 9], shown[1:2], second)
     compare("a square picture", [5, IMAGE, 7, 9], shown[2:], third)
     given = "--prompt-ids=" + ",".join(
@@ -521,7 +531,7 @@ def main():
                      {"pixel_values": pixel_tensor(shown[:1])})
         compare("generate --inputs", [5, IMAGE, 7, 9], shown[:1],
                 f"--inputs={work}/pixels.safetensors", prompt=given)
-    compare("two pictures", [IMAGE, 5, IMAGE, 6], shown[1:], second, third)
+    compare("two pictures", [2, IMAGE, 3, IMAGE], shown[1:], second, third)
     compare("no picture", [5, 7, 9], [])
     compare("a prompt", [2, IMAGE, 3, IMAGE], shown[1:], second, third,
             prompt=f"--prompt=c{SPECIAL[IMAGE]}d{SPECIAL[IMAGE]}")
