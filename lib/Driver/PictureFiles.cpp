@@ -67,6 +67,31 @@ static std::optional<json::Object> layoutOf(StringRef processor,
   return std::nullopt;
 }
 
+/// What stands before, between and behind the image tokens of a picture's
+/// tiles: the processor's strings, {row} and {column} being a tile's, from 1
+/// on. Nothing if its pictures have no tiles.
+static std::optional<json::Object> tilesOf(StringRef processor,
+                                           const json::Object &tokenizer) {
+  if (processor == "Idefics3Processor" || processor == "SmolVLMProcessor") {
+    std::string around =
+        tokenOf(tokenizer, "fake_image_token", "<fake_token_around_image>");
+    std::string whole =
+        around + tokenOf(tokenizer, "global_image_token", "<global-img>");
+    return json::Object{{"token", tokenOf(tokenizer, "image_token", "<image>")},
+                        {"tile", around + "<row_{row}_col_{column}>"},
+                        {"row_end", "\n"},
+                        {"whole", "\n" + whole},
+                        {"alone", whole},
+                        {"end", around}};
+  }
+  if (processor == "InternVLProcessor")
+    return json::Object{
+        {"token", tokenOf(tokenizer, "context_image_token", "<IMG_CONTEXT>")},
+        {"start", tokenOf(tokenizer, "start_image_token", "<img>")},
+        {"end", tokenOf(tokenizer, "end_image_token", "</img>")}};
+  return std::nullopt;
+}
+
 /// The id of a token that a tokenizer adds to its model's, by its text, in
 /// tokenizer_config.json; -1: it is not there.
 static int64_t idInSettings(StringRef token, const json::Object &settings) {
@@ -174,9 +199,19 @@ bool driver::readPreparation(ModelSource &source, DiagnosticEngine &diags) {
   // The description says no more about it than its file does.
   images->erase("picture_text");
   images->erase("picture_rows");
-  if (name)
+  images->erase("picture_tiles");
+  images->erase("picture_lines");
+  if (name) {
     if (std::optional<json::Object> layout = layoutOf(*name, *settings))
       (*images)["picture_text"] = std::move(*layout);
+    if (std::optional<json::Object> layout = tilesOf(*name, *settings))
+      (*images)["picture_tiles"] = std::move(*layout);
+  }
+  if (name == "LlavaNextProcessor")
+    (*images)["picture_lines"] = true;
+  // It asks its image processor for tiles, whatever that one's file says.
+  if (name == "InternVLProcessor")
+    (*images)["crop_to_patches"] = true;
   std::optional<StringRef> type = images->getString("image_processor_type");
   if (name == "PixtralProcessor" ||
       (type && type->starts_with("PixtralImageProcessor"))) {

@@ -524,8 +524,8 @@ attune_status attune_generate(attune_instance *instance, const int64_t *prompt,
           *instance, given.pictures, given.num_pictures, generate.pictures))
     return status;
   Error error;
-  if (!placePictures(instance->model->info(), generate.pictures.size(), ids,
-                     error))
+  if (!placePictures(instance->model->info(), /*tokenizer=*/nullptr,
+                     generate.pictures, ids, error))
     return fail(error);
   GuessCounts counts;
   generate.guessCounts = &counts;

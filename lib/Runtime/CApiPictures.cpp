@@ -95,6 +95,11 @@ int64_t attune_picture_length(const attune_instance *instance) {
   return token ? token->each : -1;
 }
 
+int64_t attune_picture_tokens(const attune_picture *picture) {
+  const ArgInfo *token = picture ? tokenOf(picture->instance) : nullptr;
+  return token ? picture->picture->countTokens(token->each) : -1;
+}
+
 attune_status attune::runtime::takePictures(const attune_instance &instance,
                                             attune_picture *const *given,
                                             int64_t count,

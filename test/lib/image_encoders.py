@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Small SigLIP, DINOv2 and DINOv3 folders with random weights, run by the compiler and
-compared with their formulas in f64.
+"""Small SigLIP, DINOv2, DINOv3, ViT-MAE and I-JEPA folders with random weights, run
+by the compiler and compared with their formulas in f64.
 
   image_encoders.py ATTUNE WORK [FLAG]...
 """
@@ -268,6 +268,71 @@ def dinov2(run, gated):
                         for x in states])})
 
 
+def relatives_of_vit(run, kind):
+    """ViT-MAE's encoder, whose file has the decoder, too, and I-JEPA, which has
+    no class token."""
+    w, patch, side = Weights(), 4, 2
+    classes = kind == "vit_mae"
+    prefix = "vit." if classes else ""
+    if classes:
+        w.new(prefix + "embeddings.cls_token", 1, 1, D)
+    w.new(prefix + "embeddings.patch_embeddings.projection.weight", D, 3, patch, patch)
+    w.new(prefix + "embeddings.patch_embeddings.projection.bias", D)
+    w.new(prefix + "embeddings.position_embeddings", 1, side * side + classes, D)
+    at = prefix + "encoder.layer.0."
+    heads = [at + "attention." + n for n in (
+        "attention.query", "attention.key", "attention.value", "output.dense")]
+    for name in heads:
+        w.linear(name, D, D)
+    for part in ("before", "after"):
+        w.norm(f"{at}layernorm_{part}", D)
+    w.linear(at + "intermediate.dense", INNER, D)
+    w.linear(at + "output.dense", D, INNER)
+    w.norm(prefix + "layernorm", D)
+    pixels, states = narrowed(images(2, side * patch, side * patch)), []
+    table = w.vector(prefix + "embeddings.position_embeddings")
+    places = [table[i:i + D] for i in range(0, len(table), D)]
+    for image in pixels:
+        x = patches(w, prefix + "embeddings.patch_embeddings.projection", image, patch)
+        if classes:
+            x = [w.vector(prefix + "embeddings.cls_token")] + x
+        x = add(x, places)
+        h = w.layer_norm(at + "layernorm_before", x, 1e-12)
+        x = add(x, w.attention(heads, h, [1] * len(x)))
+        h = w.layer_norm(at + "layernorm_after", x, 1e-12)
+        x = add(x, w.apply(at + "output.dense",
+                           w.apply(at + "intermediate.dense", h, gelu)))
+        states.append(w.layer_norm(prefix + "layernorm", x, 1e-12))
+    config = {
+        "model_type": kind, "hidden_size": D, "num_attention_heads": HEADS,
+        "num_hidden_layers": 1, "intermediate_size": INNER,
+        "image_size": side * patch, "patch_size": patch, "layer_norm_eps": 1e-12,
+        "hidden_act": "gelu", "qkv_bias": True}
+    folder = os.path.join(run.work, kind)
+    inputs = {"pixel_values": pixel_input(pixels)}
+    if classes:
+        w.new("decoder.mask_token", 1, 1, D)
+        w.linear("decoder.decoder_embed", D, D)
+        w.save(folder, dict(config, architectures=["ViTMAEForPreTraining"],
+                            mask_ratio=0.75, norm_pix_loss=False,
+                            decoder_hidden_size=D, decoder_num_hidden_layers=1,
+                            decoder_intermediate_size=D,
+                            decoder_num_attention_heads=1))
+        run.compare(kind, folder, inputs, {"last_hidden_state": states})
+        return
+    w.save(folder, dict(config, architectures=["IJepaModel"]))
+    run.compare(kind, folder, inputs, {"last_hidden_state": states})
+    scores = Weights()
+    scores.values = {"ijepa." + n: value for n, value in w.values.items()}
+    scores.linear("classifier", 3, D)
+    folder += "_classifier"
+    scores.save(folder, dict(config, architectures=["IJepaForImageClassification"],
+                             id2label={str(i): f"label {i}" for i in range(3)}))
+    means = [[sum(c) / len(x) for c in zip(*x)] for x in states]
+    run.compare(kind + "_classifier", folder, inputs,
+                {"logits": scores.apply("classifier", means)})
+
+
 def turned(row, place, sides, base):
     """Each head's first and second half, as pairs: the first half of these by
     the row of a place's centre, the second by its column. Sides are 2 long."""
@@ -371,6 +436,8 @@ def main():
     dinov2(run, gated=True)
     dinov3(run, gated=False)
     dinov3(run, gated=True)
+    relatives_of_vit(run, "vit_mae")
+    relatives_of_vit(run, "ijepa")
     print("all passed" if run.failures == 0 else f"{run.failures} failed")
     return 1 if run.failures else 0
 

@@ -326,13 +326,154 @@ def pixtral(kind, inner, patch, width=5120):
         "vision_feature_layer": -1}, shapes
 
 
+def llama(shapes, base, width, inner, layers, keys, vocab, head, bias=False):
+    """Blocks of LLaMA or Qwen 2."""
+    shapes[base + "embed_tokens.weight"] = [vocab, width]
+    shapes[base + "norm.weight"] = [width]
+    shapes[head] = [vocab, width]
+    for i in range(layers):
+        at = f"{base}layers.{i}."
+        for name in ("input_layernorm", "post_attention_layernorm"):
+            shapes[f"{at}{name}.weight"] = [width]
+        for name, rows in (("q", width), ("k", keys), ("v", keys)):
+            shapes[f"{at}self_attn.{name}_proj.weight"] = [rows, width]
+            if bias:
+                shapes[f"{at}self_attn.{name}_proj.bias"] = [rows]
+        shapes[at + "self_attn.o_proj.weight"] = [width, width]
+        shapes[at + "mlp.gate_proj.weight"] = [inner, width]
+        shapes[at + "mlp.up_proj.weight"] = [inner, width]
+        shapes[at + "mlp.down_proj.weight"] = [width, inner]
+
+
+def smolvlm():
+    """SmolVLM of 256 million, an Idefics 3."""
+    shapes, seen, at = {}, 768, "model.vision_model."
+
+    def linear(name, rows, columns):
+        shapes[name + ".weight"], shapes[name + ".bias"] = [rows, columns], [rows]
+
+    def norm(name):
+        shapes[name + ".weight"] = shapes[name + ".bias"] = [seen]
+    shapes[at + "embeddings.patch_embedding.weight"] = [seen, 3, 16, 16]
+    shapes[at + "embeddings.patch_embedding.bias"] = [seen]
+    shapes[at + "embeddings.position_embedding.weight"] = [1024, seen]
+    for i in range(12):
+        own = f"{at}encoder.layers.{i}."
+        for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
+            linear(f"{own}self_attn.{name}", seen, seen)
+        norm(own + "layer_norm1")
+        norm(own + "layer_norm2")
+        linear(own + "mlp.fc1", 3072, seen)
+        linear(own + "mlp.fc2", seen, 3072)
+    norm(at + "post_layernorm")
+    shapes["model.connector.modality_projection.proj.weight"] = [576, 16 * seen]
+    llama(shapes, "model.text_model.", 576, 1536, 30, 192, 49280, "lm_head.weight")
+    return {
+        "architectures": ["Idefics3ForConditionalGeneration"],
+        "image_token_id": 49190, "model_type": "idefics3", "scale_factor": 4,
+        "text_config": {
+            "_flash_attn_2_enabled": True, "_name_or_path": "None",
+            "architectures": ["VLlama3ForCausalLM"], "head_dim": 64,
+            "hidden_size": 576, "intermediate_size": 1536,
+            "is_llama_config": True, "max_position_embeddings": 8192,
+            "model_type": "llama", "neftune_noise_alpha": 0.0,
+            "num_attention_heads": 9, "num_hidden_layers": 30,
+            "num_key_value_heads": 3, "pad_token_id": 2,
+            "perceiver_config": {
+                "_name_or_path": "", "model_type": "vllama3",
+                "qk_layer_norms_perceiver": False, "resampler_depth": 6,
+                "resampler_head_dim": 96, "resampler_n_heads": 16,
+                "resampler_n_latents": 64},
+            "pixel_shuffle_factor": 4, "qk_layer_norms": False,
+            "rms_norm_eps": 1e-05, "rope_interleaved": False,
+            "rope_theta": 100000, "torch_dtype": "bfloat16",
+            "transformers.js_config": {"kv_cache_dtype": {"q4f16": "float16"}},
+            "use_resampler": False, "vocab_size": 49280},
+        "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+        "transformers_version": "4.46.0", "use_cache": True,
+        "transformers.js_config": {"kv_cache_dtype": {"q4f16": "float16"}},
+        "vision_config": {
+            "hidden_size": seen, "image_size": 512,
+            "max_image_size": {"longest_edge": 512}, "model_type": "idefics3",
+            "num_attention_heads": 12, "patch_size": 16,
+            "size": {"longest_edge": 2048}, "tie_word_embeddings": False,
+            "use_base_siglip": True},
+        "vocab_size": 49280}, shapes
+
+
+def internvl():
+    """InternVL 3 of 1 billion, as transformers has it."""
+    shapes, seen, width, vocab = {}, 1024, 896, 151674
+    at, projector = "vision_tower.", "multi_modal_projector."
+
+    def linear(name, rows, columns):
+        shapes[name + ".weight"], shapes[name + ".bias"] = [rows, columns], [rows]
+
+    def norm(name, size=seen):
+        shapes[name + ".weight"] = shapes[name + ".bias"] = [size]
+    shapes[at + "embeddings.cls_token"] = [1, 1, seen]
+    shapes[at + "embeddings.patch_embeddings.projection.weight"] = [seen, 3, 14, 14]
+    shapes[at + "embeddings.patch_embeddings.projection.bias"] = [seen]
+    shapes[at + "embeddings.position_embeddings"] = [1, 1025, seen]
+    for i in range(24):
+        own = f"{at}encoder.layer.{i}."
+        for name in ("q_proj", "k_proj", "v_proj", "projection_layer"):
+            linear(f"{own}attention.{name}", seen, seen)
+        norm(own + "layernorm_before")
+        norm(own + "layernorm_after")
+        linear(own + "mlp.fc1", 4096, seen)
+        linear(own + "mlp.fc2", seen, 4096)
+        shapes[own + "lambda_1"] = shapes[own + "lambda_2"] = [seen]
+    norm(projector + "layer_norm", 4 * seen)
+    linear(projector + "linear_1", width, 4 * seen)
+    linear(projector + "linear_2", width, width)
+    llama(shapes, "language_model.model.", width, 4864, 24, 128, vocab,
+          "language_model.lm_head.weight", bias=True)
+    return {
+        "architectures": ["InternVLForConditionalGeneration"],
+        "downsample_ratio": 0.5, "image_seq_length": 256,
+        "image_token_id": 151667, "model_type": "internvl",
+        "projector_hidden_act": "gelu",
+        "text_config": {
+            "architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0,
+            "bos_token_id": 151643, "eos_token_id": 151645,
+            "hidden_act": "silu", "hidden_size": width,
+            "initializer_range": 0.02, "intermediate_size": 4864,
+            "max_position_embeddings": 32768, "max_window_layers": 70,
+            "model_type": "qwen2", "num_attention_heads": 14,
+            "num_hidden_layers": 24, "num_key_value_heads": 2,
+            "rms_norm_eps": 1e-06, "rope_scaling": {
+                "factor": 2.0, "rope_type": "dynamic", "type": "dynamic"},
+            "rope_theta": 1000000.0, "sliding_window": None,
+            "torch_dtype": "bfloat16", "use_cache": True,
+            "use_sliding_window": False, "vocab_size": vocab},
+        "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+        "transformers_version": "4.52.0.dev0",
+        "vision_config": {
+            "architectures": ["InternVLVisionModel"], "attention_bias": True,
+            "attention_dropout": 0.0, "dropout": 0.0, "hidden_act": "gelu",
+            "hidden_dropout_prob": 0.0, "hidden_size": seen,
+            "image_size": [448, 448], "initializer_factor": 0.1,
+            "initializer_range": 1e-10, "intermediate_size": 4096,
+            "layer_norm_eps": 1e-06, "layer_scale_init_value": 0.1,
+            "model_type": "internvl_vision", "norm_type": "layer_norm",
+            "num_attention_heads": 16, "num_channels": 3,
+            "num_hidden_layers": 24, "patch_size": [14, 14],
+            "projection_dropout": 0.0, "torch_dtype": "bfloat16",
+            "use_absolute_position_embeddings": True, "use_mask_token": False,
+            "use_mean_pooling": True, "use_qk_norm": False},
+        "vision_feature_layer": -1,
+        "vision_feature_select_strategy": "default"}, shapes
+
+
 MODELS = {
     "Qwen2-VL-2B": second(1536, 8960, 28, 12, 2, 151936, True),
     "Qwen2-VL-7B": second(3584, 18944, 28, 28, 4, 152064, False),
     "Qwen3-VL-30B-A3B": third(2048, 6144, 768, 48, 32),
     "gemma-3-4b-it": gemma3(), "paligemma-3b-pt-224": paligemma(),
     "pixtral-12b": pixtral("llava", 14336, 16),
-    "Mistral-Small-3.1-24B": pixtral("mistral3", 32768, 14)}
+    "Mistral-Small-3.1-24B": pixtral("mistral3", 32768, 14),
+    "SmolVLM-256M-Instruct": smolvlm(), "InternVL3-1B-hf": internvl()}
 
 
 for name, (config, shapes) in MODELS.items():

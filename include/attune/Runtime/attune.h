@@ -156,9 +156,13 @@ ATTUNE_API attune_picture *attune_picture_parse(attune_instance *instance,
 ATTUNE_API void attune_picture_close(attune_picture *picture);
 /* The token in whose places pictures stand, and how many of them each picture
  * has, one behind the other unless the model's processor writes others between
- * them (Pixtral); -1: the model sees no pictures. */
+ * them (Pixtral); -1: the model sees no pictures. Where pictures are cut into
+ * tiles (SmolVLM, InternVL), each tile has so many. */
 ATTUNE_API int64_t attune_picture_token(const attune_instance *instance);
 ATTUNE_API int64_t attune_picture_length(const attune_instance *instance);
+/* How many of them a picture has, in all of its tiles; -1: its instance was
+ * closed. */
+ATTUNE_API int64_t attune_picture_tokens(const attune_picture *picture);
 
 /* Autoregressive decoding with a key/value cache of `capacity` positions (0:
  * the context), in the type that the model's weights are stored as. `ids` is

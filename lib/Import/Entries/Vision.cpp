@@ -205,10 +205,12 @@ void EntryImporter::importSlice(const spec::Slice &op,
   } else {
     tokens.symbol = layer.name + ".tokens";
   }
+  // An image's places are left where nothing but what is before them goes.
+  if (op.count || op.first != state.before)
+    state.height = state.width = Value();
   state.before = std::max<int64_t>(state.before - op.first, 0);
   if (op.count)
     state.before = std::min(state.before, op.count);
-  state.height = state.width = Value();
   state.parts.clear();
 }
 

@@ -134,6 +134,8 @@ std::optional<spec::Model> importStarcoder2(ImportContext &context);
 std::optional<spec::Model> importT5(ImportContext &context);
 std::optional<spec::Model> importVaultGemma(ImportContext &context);
 std::optional<spec::Model> importViT(ImportContext &context);
+std::optional<spec::Model> importViTMAE(ImportContext &context);
+std::optional<spec::Model> importIJepa(ImportContext &context);
 std::optional<spec::Model> importWav2Vec2(ImportContext &context);
 std::optional<spec::Model> importWhisper(ImportContext &context);
 std::optional<spec::Model> importXGLM(ImportContext &context);

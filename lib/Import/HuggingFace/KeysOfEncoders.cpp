@@ -179,6 +179,12 @@ std::vector<ClassKeys> keysOfEncoders() {
        "do_stable_layer_norm=false add_adapter=false adapter_attn_dim "
        "conv_pos_batch_norm=false feat_proj_layer_norm=true",
        kOfWaves},
+      {"ijepa",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "image_size=224 patch_size=16 num_channels=3 qkv_bias=true",
+       "attention_probs_dropout_prob hidden_dropout_prob pooler_act "
+       "pooler_output_size"},
       {"jina_embeddings_v3",
        "hidden_size=1024 num_attention_heads=16 num_hidden_layers=24 "
        "intermediate_size=4096 layer_norm_eps=1e-05 hidden_act=gelu "
@@ -371,6 +377,14 @@ std::vector<ClassKeys> keysOfEncoders() {
        "image_size=224 patch_size=16 num_channels=3 qkv_bias=true "
        "pooler_output_size=768 pooler_act=tanh",
        "attention_probs_dropout_prob encoder_stride hidden_dropout_prob"},
+      {"vit_mae",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
+       "image_size=224 patch_size=16 num_channels=3 qkv_bias=true",
+       "attention_probs_dropout_prob decoder_hidden_size "
+       "decoder_intermediate_size decoder_num_attention_heads "
+       "decoder_num_hidden_layers hidden_dropout_prob mask_ratio "
+       "norm_pix_loss"},
       {"wav2vec2",
        "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
        "intermediate_size=3072 layer_norm_eps=1e-5 hidden_act=gelu "

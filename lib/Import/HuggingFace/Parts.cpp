@@ -103,6 +103,28 @@ static std::optional<TextPart> qwenText(const std::string &whole,
   return part;
 }
 
+/// Keys among those of a text model that its class does not read: PaliGemma's
+/// say what the tower gives, those of Idefics 3 are left from the code that
+/// trained it.
+static void eraseForeignKeys(Value &object, std::string_view whole) {
+  static const std::set<std::string> ofPaliGemma = {"num_image_tokens"};
+  static const std::set<std::string> ofIdefics3 = {
+      "_flash_attn_2_enabled", "is_llama_config", "perceiver_config",
+      "pixel_shuffle_factor",  "qk_layer_norms",  "rope_interleaved",
+      "use_resampler",         "vision_config"};
+  const std::set<std::string> *foreign =
+      whole == "paligemma"                        ? &ofPaliGemma
+      : whole == "idefics3" || whole == "smolvlm" ? &ofIdefics3
+                                                  : nullptr;
+  std::vector<Value::Member> &members = object.members;
+  if (foreign)
+    members.erase(std::remove_if(members.begin(), members.end(),
+                                 [&](const Value::Member &member) {
+                                   return foreign->count(member.key) != 0;
+                                 }),
+                  members.end());
+}
+
 std::optional<TextPart> findTextPart(const Value &root) {
   const Value *type = root.find("model_type");
   const Value *text = root.find("text_config");
@@ -122,6 +144,7 @@ std::optional<TextPart> findTextPart(const Value &root) {
   const char *usual = type->text == "gemma3"      ? "gemma3_text"
                       : type->text == "paligemma" ? "gemma"
                       : type->text == "mistral3"  ? "mistral"
+                      : type->text == "internvl"  ? "qwen2"
                                                   : "llama";
   const Value *inner = text->find("model_type");
   part.type = spec::quote(inner && inner->isString() ? inner->text : usual);
@@ -133,14 +156,7 @@ std::optional<TextPart> findTextPart(const Value &root) {
   for (const Value::Member &member : root.members)
     if (isShared(member.key) && !text->find(member.key))
       part.object.members.push_back(member);
-  // PaliGemma's class says here what its tower gives.
-  std::vector<Value::Member> &members = part.object.members;
-  if (type->text == "paligemma")
-    members.erase(std::remove_if(members.begin(), members.end(),
-                                 [](const Value::Member &member) {
-                                   return member.key == "num_image_tokens";
-                                 }),
-                  members.end());
+  eraseForeignKeys(part.object, type->text);
   if (inner)
     addDefaults(part, inner->text);
   return part;
@@ -336,6 +352,9 @@ std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
                "queries of the text, whose results nobody reads", "num_layers");
   for (const char *prefix : {"v_head.", "medusa_head."})
     leaveOut(prefix, "a head that the model's class does not have", "");
+  if (name == "ViTMAEModel" || name == "ViTMAEForPreTraining")
+    for (const char *prefix : {"decoder.", "mask_token"})
+      leaveOut(prefix, "the decoder that training paints images with", "");
   // A classifier scores the mean of the patches.
   if (name == "SiglipForImageClassification" ||
       name == "Siglip2ForImageClassification")

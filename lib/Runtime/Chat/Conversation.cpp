@@ -233,8 +233,9 @@ bool Conversation::ask(const std::string &question, AnswerSink sink,
                     message.pictures.end());
   std::vector<int64_t> ids;
   AnswerText text;
-  bool good = prompt->encode(*tokenizer, messages, ids, error) &&
-              placePictures(model.info(), pictures.size(), ids, error);
+  bool good =
+      prompt->encode(*tokenizer, messages, ids, error) &&
+      placePictures(model.info(), tokenizer.get(), pictures, ids, error);
   if (good && static_cast<int64_t>(ids.size()) >= session->capacity())
     good = error.badInput("the conversation has " + std::to_string(ids.size()) +
                           " tokens, but the context holds " +

@@ -327,7 +327,7 @@ static bool findIds(const CompiledModel &model, const GenerateOptions &options,
   if (ids.empty() && options.inputs.empty())
     return error.badInput("the prompt is empty, and the model names no token "
                           "to begin with");
-  return placePictures(info, options.pictures.size(), ids, error);
+  return placePictures(info, tokenizer, options.pictures, ids, error);
 }
 
 namespace {

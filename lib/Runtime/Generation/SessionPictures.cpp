@@ -31,32 +31,72 @@ const ArgInfo *findImageInput(const ModelInfo &model) {
   return nullptr;
 }
 
+/// Leaves the vectors of these numbers, in their order.
+static bool putInOrder(CompiledModel &model, const std::vector<int64_t> &order,
+                       std::vector<Picture::Vectors> &vectors, Error &error) {
+  for (Picture::Vectors &all : vectors) {
+    uint64_t row = dtypeBytes(all.decl.dtype) * uint64_t(all.decl.shape.back());
+    ModelMemory ordered;
+    if (!ordered.reserve(model, row * order.size(), "a picture's vectors",
+                         error))
+      return false;
+    // One copy for all that stand side by side.
+    for (size_t from = 0, end; from < order.size(); from = end) {
+      for (end = from + 1; end < order.size();)
+        if (order[end] == order[end - 1] + 1)
+          ++end;
+        else
+          break;
+      if (!model.copy(ordered.data() + from * row,
+                      all.memory.data() + uint64_t(order[from]) * row,
+                      (end - from) * row, error))
+        return false;
+    }
+    all.memory = std::move(ordered);
+  }
+  return true;
+}
+
 bool Session::encode(Picture &picture, Error &error) {
   const ArgInfo *input = findImageInput(model.info());
   if (!input || !encoder)
     return error.badInput("model '" + model.info().name + "' sees no pictures");
   std::vector<float> numbers;
-  picture.fill(input->shape[1].size, numbers);
+  std::vector<Picture::Vectors> vectors;
   InputTensor pixels;
   pixels.name = input->name;
   pixels.dtype = DType::F32;
   pixels.shape = {1, input->shape[1].size, picture.height, picture.width};
-  pixels.data = numbers.data();
-  encoder->reset();
-  if (!encoder->bindInput(pixels, error) ||
-      !encoder->resolve(/*past=*/0, "the picture", error))
-    return false;
-  std::vector<Picture::Vectors> vectors(encoder->outputs().size());
-  for (unsigned i = 0; i < vectors.size(); ++i) {
-    const TensorDecl &decl = vectors[i].decl = encoder->outputs()[i];
-    uint64_t bytes;
-    if (!byteSize(decl.shape, dtypeBytes(decl.dtype), bytes))
-      return error.set(ExitResourceLimit, "no memory for '" + decl.name + "'");
-    if (!vectors[i].memory.reserve(model, bytes, "a picture's vectors", error))
+  int64_t tiles = picture.countTiles();
+  // One by one: the memory that a step takes does not depend on the picture.
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    picture.fill(tile, input->shape[1].size, numbers);
+    pixels.data = numbers.data();
+    encoder->reset();
+    if (!encoder->bindInput(pixels, error) ||
+        !encoder->resolve(/*past=*/0, "the picture", error))
       return false;
-    encoder->setOutput(i, vectors[i].memory.data());
+    vectors.resize(encoder->outputs().size());
+    for (unsigned i = 0; i < vectors.size(); ++i) {
+      const TensorDecl &decl = vectors[i].decl = encoder->outputs()[i];
+      std::vector<int64_t> all = decl.shape;
+      all[0] *= tiles;
+      uint64_t bytes, whole;
+      if (!byteSize(decl.shape, dtypeBytes(decl.dtype), bytes) ||
+          !byteSize(all, dtypeBytes(decl.dtype), whole))
+        return error.set(ExitResourceLimit,
+                         "no memory for '" + decl.name + "'");
+      if (tile == 0 && !vectors[i].memory.reserve(model, whole,
+                                                  "a picture's vectors", error))
+        return false;
+      encoder->setOutput(i, vectors[i].memory.data() +
+                                static_cast<uint64_t>(tile) * bytes);
+    }
+    if (!encoder->run(error))
+      return false;
   }
-  if (!encoder->run(error))
+  if (!picture.order.empty() &&
+      !putInOrder(model, picture.order, vectors, error))
     return false;
   picture.vectors = std::move(vectors);
   return true;
@@ -69,9 +109,12 @@ bool Session::mayTurnTo(const std::vector<PicturePtr> &pictures) const {
   if (tokens == 0 || pictures == seen)
     return true;
   // Every row has as many; those that no picture was for are tokens.
-  auto each = static_cast<size_t>(inserted->each * batch);
-  size_t read = (tokens + each - 1) / each;
-  return read <= seen.size() && read <= pictures.size() &&
+  size_t read = 0;
+  for (; tokens > 0 && read < seen.size(); ++read)
+    tokens -= std::min(
+        tokens,
+        static_cast<size_t>(seen[read]->countTokens(inserted->each) * batch));
+  return tokens == 0 && read <= pictures.size() &&
          std::equal(seen.begin(), seen.begin() + read, pictures.begin());
 }
 
@@ -86,26 +129,31 @@ bool Session::see(const std::vector<PicturePtr> &pictures, Error &error) {
   for (const PicturePtr &picture : pictures)
     if (picture->vectors.empty() && !encode(*picture, error))
       return false;
-  // Every row of the session reads the same text.
-  size_t count = pictures.size() * static_cast<size_t>(batch);
+  int64_t rows = 0, each = inserted->each;
+  for (const PicturePtr &picture : pictures)
+    rows += picture->countTokens(each);
   for (size_t i = 0; i < pictures[0]->vectors.size(); ++i) {
     const TensorDecl &one = pictures[0]->vectors[i].decl;
     Memory all;
     all.name = one.name;
     all.dtype = one.dtype;
     all.shape = one.shape;
-    uint64_t bytes, whole;
-    all.shape[0] *= static_cast<int64_t>(count);
-    if (!byteSize(one.shape, dtypeBytes(one.dtype), bytes) ||
-        !byteSize(all.shape, dtypeBytes(one.dtype), whole))
+    uint64_t bytes = dtypeBytes(one.dtype) * uint64_t(one.shape.back()), whole;
+    // Nobody reads what fills up the last tile.
+    all.shape[0] = (rows * batch + each - 1) / each;
+    if (!byteSize(all.shape, dtypeBytes(one.dtype), whole))
       return error.set(ExitResourceLimit, "no memory for '" + one.name + "'");
     if (!all.made.reserve(model, whole, "pictures' vectors", error))
       return false;
-    for (size_t k = 0; k < count; ++k)
-      if (!model.copy(all.made.data() + k * bytes,
-                      pictures[k % pictures.size()]->vectors[i].memory.data(),
-                      bytes, error))
-        return false;
+    uint8_t *to = all.made.data();
+    // Every row of the session reads the same text.
+    for (int64_t row = 0; row < batch; ++row)
+      for (const PicturePtr &picture : pictures) {
+        uint64_t size = bytes * uint64_t(picture->countTokens(each));
+        if (!model.copy(to, picture->vectors[i].memory.data(), size, error))
+          return false;
+        to += size;
+      }
     memory.push_back(std::move(all));
   }
   seen = pictures;
@@ -124,24 +172,26 @@ bool Session::orderVectors(const int64_t *ids, int64_t count, Error &error) {
   int64_t next = std::count(ids, ids + count, inserted->inserted);
   for (size_t i = 0; i < memory.size() && next > 0; ++i) {
     const TensorDecl &one = seen[0]->vectors[i].decl;
-    int64_t each = 1, all;
-    for (size_t d = 0; d + 1 < one.shape.size(); ++d)
-      each *= one.shape[d];
-    all = each * static_cast<int64_t>(seen.size());
     uint64_t bytes = dtypeBytes(one.dtype) * uint64_t(one.shape.back());
-    // Tokens beyond all vectors are tokens.
-    int64_t end = std::min(before + next, all), to = before * batch;
-    for (int64_t row = 0; row < batch; ++row)
-      for (int64_t from = before; from < end;) {
-        const Picture::Vectors &vectors = seen[from / each]->vectors[i];
-        int64_t run = std::min(end - from, each - from % each);
+    int64_t to = before * batch;
+    for (int64_t row = 0; row < batch; ++row) {
+      // Tokens beyond all vectors are tokens.
+      int64_t start = 0, end = before + next;
+      for (const PicturePtr &picture : seen) {
+        int64_t count = picture->countTokens(inserted->each);
+        int64_t from = std::max(before - start, int64_t(0));
+        int64_t run = std::min(end - start, count) - from;
+        start += count;
+        if (run <= 0)
+          continue;
         if (!model.copy(memory[i].made.data() + uint64_t(to) * bytes,
-                        vectors.memory.data() + uint64_t(from % each) * bytes,
+                        picture->vectors[i].memory.data() +
+                            uint64_t(from) * bytes,
                         uint64_t(run) * bytes, error))
           return false;
-        from += run;
         to += run;
       }
+    }
   }
   return true;
 }
@@ -200,6 +250,11 @@ void Session::forgetTakenBack() {
 /// Those that the rows take in all.
 int64_t Session::countVectors() const {
   int64_t all = 0;
+  if (inserted && encoded && !seen.empty()) {
+    for (const PicturePtr &picture : seen)
+      all += picture->countTokens(inserted->each) * batch;
+    return all;
+  }
   for (const Memory &vectors : memory)
     if (inserted && encoded && vectors.name == inserted->name) {
       all = 1;

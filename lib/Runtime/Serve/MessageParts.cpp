@@ -79,12 +79,20 @@ bool MessageReader::readPicture(const JsonValue &part) {
                 " pictures");
   // Before anything is read of it.
   int64_t each = imageToken(model).each;
-  auto count = static_cast<int64_t>(pictures.size()) + 1;
-  if (each * count >= capacity)
-    return fail(std::to_string(count) + " pictures of " + std::to_string(each) +
-                    " tokens leave no room for new ones in a context of " +
+  size_t count = pictures.size() + 1;
+  auto fits = [&](int64_t more) {
+    if (tokens + more < capacity)
+      return true;
+    return fail(std::to_string(count) +
+                    (count == 1 ? " picture" : " pictures") + " of " +
+                    std::to_string(tokens + more) +
+                    " tokens or more leave no room for new ones in a context "
+                    "of " +
                     std::to_string(capacity),
                 "context_length_exceeded");
+  };
+  if (!fits(each))
+    return false;
   std::string bytes, reason, name = "picture " + std::to_string(count);
   if (!decodeDataUrl(*url, bytes, reason))
     return fail(name + ": " + reason);
@@ -93,6 +101,10 @@ bool MessageReader::readPicture(const JsonValue &part) {
                    bytes.size(), name, pixelsLeft, problem);
   if (!picture)
     return fail(problem.message);
+  // How many tiles it has is known now.
+  if (!fits(picture->countTokens(each)))
+    return false;
+  tokens += picture->countTokens(each);
   pictures.push_back(std::move(picture));
   return true;
 }

@@ -57,6 +57,7 @@ private:
 
   const ModelInfo &model;
   int64_t capacity;
+  int64_t tokens = 0; ///< of the pictures
   uint64_t pixelsLeft;
   /// Bytes of calls' arguments, whose values take a hundred times the memory.
   size_t argumentsLeft = size_t(2) << 20;

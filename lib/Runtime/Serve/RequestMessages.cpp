@@ -209,7 +209,8 @@ bool CompletionRequest::readMessages(RequestFields &fields,
       !cutText(text, /*addSpecial=*/false, model, prompt.ids, "messages",
                error))
     return false;
-  if (!placePictures(*model.info, reader.pictures.size(), prompt.ids, problem))
+  if (!placePictures(*model.info, model.tokenizer, reader.pictures, prompt.ids,
+                     problem))
     return error.set(problem.message, "messages");
   startsInReasoning =
       model.answers.opensReasoning(*model.tokenizer, prompt.ids);

@@ -21,6 +21,7 @@ struct Processor {
   int64_t size; ///< 0: any
   Filter filter;
   double mean[3], deviation[3];
+  Tiling tiling = Tiling::None;
 };
 } // namespace
 
@@ -35,6 +36,12 @@ static constexpr Processor processors[] = {
     {"Bit", true, true, 224, Filter::Bicubic, CLIP_COLOURS},
     {"Qwen2VL", false, false, 0, Filter::Bicubic, CLIP_COLOURS},
     {"Pixtral", false, false, 0, Filter::Bicubic, CLIP_COLOURS},
+    {"Idefics3", false, false, 364, Filter::Lanczos, HALVES, Tiling::BySize},
+    {"SmolVLM", false, false, 364, Filter::Lanczos, HALVES, Tiling::BySize},
+    {"GotOcr2", false, false, 384, Filter::Bicubic, CLIP_COLOURS,
+     Tiling::ByShape},
+    {"LlavaNext", true, true, 336, Filter::Bicubic, CLIP_COLOURS,
+     Tiling::ByList},
 };
 #undef CLIP_COLOURS
 #undef HALVES
@@ -104,6 +111,103 @@ bool Preparation::readSizes(const JsonValue &config, std::string &problem) {
   if (const JsonValue *crop = member(config, "crop_size"))
     return readBoth(*crop, "crop_size", cropHeight, cropWidth, problem);
   return true;
+}
+
+/// A number of tiles.
+static bool readCount(const JsonValue &config, const char *key, int64_t &count,
+                      std::string &problem) {
+  constexpr int64_t most = 4096;
+  const JsonValue *value = member(config, key);
+  if (!value)
+    return true;
+  count = value->isInt() ? value->integer : 0;
+  if (count < 1 || count > most)
+    problem = std::string("'") + key + "': expected tiles from 1 to " +
+              std::to_string(most);
+  return problem.empty();
+}
+
+/// The longest edge that `key` has.
+static bool readLongest(const JsonValue &config, const char *key, int64_t &edge,
+                        std::string &problem) {
+  const JsonValue *value = member(config, key);
+  return !value || readEdge(value->find("longest_edge"),
+                            std::string(key) + "/longest_edge", edge, problem);
+}
+
+/// The sizes that pictures in tiles may have.
+bool Preparation::readList(const JsonValue &config, std::string &problem) {
+  static constexpr PictureSize usual[] = {
+      {672, 336}, {336, 672}, {672, 672}, {336, 1008}, {1008, 336}};
+  constexpr size_t most = 1024;
+  if (!readSizes(config, problem))
+    return false;
+  // The whole picture is stretched to a square.
+  if (shortest)
+    fixedHeight = fixedWidth = shortest;
+  shortest = 0;
+  if (crops && (cropHeight != fixedHeight || cropWidth != fixedWidth)) {
+    problem = "'crop_size': expected the size that pictures are stretched to";
+    return false;
+  }
+  crops = false;
+  sizes.assign(std::begin(usual), std::end(usual));
+  const JsonValue *list = member(config, "image_grid_pinpoints");
+  bool good = !list || (list->isArray() && !list->items.empty() &&
+                        list->items.size() <= most);
+  if (list)
+    sizes.clear();
+  for (size_t i = 0; list && good && i < list->items.size(); ++i) {
+    const JsonValue &pair = list->items[i];
+    good = pair.isArray() && pair.items.size() == 2 && pair.items[0].isInt() &&
+           pair.items[1].isInt();
+    if (good)
+      sizes.push_back({pair.items[1].integer, pair.items[0].integer});
+  }
+  for (PictureSize size : sizes)
+    good &= size.width > 0 && size.width <= mostEdge && size.height > 0 &&
+            size.height <= mostEdge && size.width % fixedWidth == 0 &&
+            size.height % fixedHeight == 0 &&
+            size.width * size.height <= static_cast<int64_t>(kMostPixels);
+  if (!good)
+    problem = "'image_grid_pinpoints': expected heights and widths that are "
+              "multiples of the model's " +
+              std::to_string(fixedHeight) + " x " + std::to_string(fixedWidth);
+  return good;
+}
+
+/// Sizes of what is cut into tiles.
+bool Preparation::readTiles(const JsonValue &config, std::string &problem) {
+  if (tiling == Tiling::ByList)
+    return readList(config, problem);
+  if (tiling == Tiling::ByShape) {
+    bool cuts = false;
+    mostTiles = 12;
+    if (!readSizes(config, problem) ||
+        !readFlag(config, "crop_to_patches", cuts, problem) ||
+        !readCount(config, "min_patches", leastTiles, problem) ||
+        !readCount(config, "max_patches", mostTiles, problem))
+      return false;
+    if (!cuts || mostTiles == 1)
+      tiling = Tiling::None;
+    else if (fixedWidth * fixedHeight >
+             static_cast<int64_t>(kMostPixels) / mostTiles)
+      problem = "'max_patches': so many tiles of " +
+                std::to_string(fixedWidth) + " x " +
+                std::to_string(fixedHeight) + " pixels are too many";
+    return problem.empty();
+  }
+  bool cuts = true;
+  longest = 4 * fixedWidth;
+  if (!readFlag(config, "do_image_splitting", cuts, problem) ||
+      !readLongest(config, "size", longest, problem) ||
+      !readLongest(config, "max_image_size", fixedWidth, problem))
+    return false;
+  fixedHeight = fixedWidth;
+  if (!cuts)
+    problem = "'do_image_splitting': pictures that are not cut into tiles have "
+              "sizes of their own, which are not understood";
+  return cuts;
 }
 
 bool Preparation::readNumbers(const JsonValue &config, std::string &problem) {
@@ -178,10 +282,12 @@ bool Preparation::read(const JsonValue &config, std::string &problem) {
               (type ? ", found '" + type->string + "'" : ", found nothing");
     return false;
   }
+  // Tiles of one size are not padded.
   bool pads = false;
   if (!readFlag(config, "do_pad", pads, problem))
     return false;
-  if (pads) {
+  if (pads && chosen->tiling != Tiling::BySize &&
+      chosen->tiling != Tiling::ByList) {
     problem = "'do_pad': pictures that are padded are not understood";
     return false;
   }
@@ -201,16 +307,21 @@ bool Preparation::read(const JsonValue &config, std::string &problem) {
   filter = chosen->filter;
   std::copy_n(chosen->mean, 3, mean);
   std::copy_n(chosen->deviation, 3, deviation);
+  tiling = chosen->tiling;
   // The others have no such keys.
   if (chosen->crops && !readFlag(config, "do_center_crop", crops, problem))
     return false;
   if (!readFlag(config, "do_resize", resizes, problem) ||
       !readFlag(config, "do_rescale", rescales, problem) ||
       !readFlag(config, "do_normalize", normalizes, problem) ||
-      (!anySize && !readSizes(config, problem)) ||
+      (tiling != Tiling::None && !readTiles(config, problem)) ||
+      (!anySize && chosen->tiling == Tiling::None &&
+       !readSizes(config, problem)) ||
       !readFilter(config, filter, problem) || !readNumbers(config, problem))
     return false;
   if (!resizes)
+    longest = 0;
+  if (!resizes && tiling == Tiling::None)
     fixedHeight = fixedWidth = shortest = 0;
   anySize &= resizes;
   return true;
@@ -237,8 +348,50 @@ static void crop(Image &image, int64_t width, int64_t height) {
   image = std::move(middle);
 }
 
+/// Pictures become larger first, so that they consist of whole tiles.
+void Preparation::cut(Image image, Picture &picture) const {
+  Image whole;
+  TileGrid grid;
+  if (tiling == Tiling::BySize) {
+    int64_t width = image.width, height = image.height;
+    if (longest) {
+      fitLongerEdge(width, height, longest);
+      resample(image, width, height, filter);
+    }
+    grid = gridBySize(width, height, fixedWidth);
+  } else if (tiling == Tiling::ByList) {
+    PictureSize size = chooseSize(image.width, image.height, sizes);
+    PictureSize part = fitWithin(image.width, image.height, size);
+    whole = image;
+    resample(image, part.width, part.height, filter);
+    fillUp(image, size);
+    grid = {size.height / fixedHeight, size.width / fixedWidth};
+  } else {
+    grid = gridByShape(image.width, image.height, fixedWidth, fixedHeight,
+                       leastTiles, mostTiles);
+    whole = image;
+  }
+  resample(image, grid.columns * fixedWidth, grid.rows * fixedHeight, filter);
+  if (tiling == Tiling::BySize)
+    whole = image;
+  if (grid.rows * grid.columns > 1 || tiling == Tiling::ByList) {
+    picture.rows = grid.rows;
+    picture.columns = grid.columns;
+    appendTiles(image, grid, picture.pixels);
+  }
+  resample(whole, fixedWidth, fixedHeight, filter);
+  picture.height = fixedHeight;
+  picture.width = fixedWidth;
+  picture.pixels.insert(picture.pixels.end(), whole.pixels.begin(),
+                        whole.pixels.end());
+}
+
 bool Preparation::prepare(Image image, Picture &picture,
                           std::string &problem) const {
+  picture.fileHeight = image.height;
+  picture.fileWidth = image.width;
+  picture.rows = picture.columns = 0;
+  picture.pixels.clear();
   if (shortest) {
     // The longer edge keeps its share, rounded down.
     bool upright = image.width <= image.height;
@@ -253,14 +406,18 @@ bool Preparation::prepare(Image image, Picture &picture,
     }
     resample(image, upright ? shortest : longer, upright ? longer : shortest,
              filter);
-  } else if (fixedHeight) {
+  } else if (fixedHeight && tiling == Tiling::None) {
     resample(image, fixedWidth, fixedHeight, filter);
   }
   if (crops)
     crop(image, cropWidth, cropHeight);
-  picture.height = image.height;
-  picture.width = image.width;
-  picture.pixels = std::move(image.pixels);
+  if (tiling != Tiling::None) {
+    cut(std::move(image), picture);
+  } else {
+    picture.height = image.height;
+    picture.width = image.width;
+    picture.pixels = std::move(image.pixels);
+  }
   for (int c = 0; c < 3; ++c)
     for (int pixel = 0; pixel < 256; ++pixel) {
       auto number = static_cast<float>(pixel);

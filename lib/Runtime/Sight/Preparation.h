@@ -9,6 +9,7 @@
 #define ATTUNE_LIB_RUNTIME_SIGHT_PREPARATION_H
 
 #include "Image.h"
+#include "Tiles.h"
 
 #include "attune/Runtime/Json.h"
 #include "attune/Runtime/Picture.h"
@@ -17,7 +18,8 @@ namespace attune::runtime {
 
 /// How pictures become a model's input, as a preprocessor_config.json says it
 /// for Hugging Face's processors of CLIP, SigLIP, Gemma 3, ViT, BiT (DINOv2's),
-/// Qwen2-VL and Pixtral.
+/// Qwen2-VL, Pixtral, Idefics 3, SmolVLM, GOT-OCR 2 (InternVL's) and
+/// LLaVA-NeXT.
 class Preparation {
 public:
   /// False, with a reason, if `config` is of another processor or asks for what
@@ -43,11 +45,18 @@ public:
 private:
   bool readSizes(const JsonValue &config, std::string &problem);
   bool readNumbers(const JsonValue &config, std::string &problem);
+  bool readTiles(const JsonValue &config, std::string &problem);
+  bool readList(const JsonValue &config, std::string &problem);
+  void cut(Image image, Picture &picture) const;
 
   bool resizes = true, crops = false, rescales = true, normalizes = true;
   bool anySize = false;
   int64_t shortest = 0; ///< edge after resizing; 0: both are fixed
   int64_t fixedHeight = 0, fixedWidth = 0, cropHeight = 0, cropWidth = 0;
+  Tiling tiling = Tiling::None; ///< into tiles of the fixed size
+  int64_t longest = 0;          ///< edge of a picture in tiles; 0: its own
+  int64_t leastTiles = 1, mostTiles = 1;
+  std::vector<PictureSize> sizes; ///< that a picture in tiles may have
   Filter filter = Filter::Bicubic;
   double factor = 1.0 / 255;
   double mean[3] = {}, deviation[3] = {};

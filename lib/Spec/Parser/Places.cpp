@@ -12,7 +12,8 @@
 namespace attune::spec {
 
 namespace {
-enum class Kind { None, Image, Windows };
+/// Behind: those of an image behind class tokens.
+enum class Kind { None, Image, Behind, Windows };
 /// What tokens are, and which of the parts that `concat` put one behind the
 /// other are the places of an image.
 struct Form {
@@ -41,14 +42,17 @@ static Form formBehind(const std::vector<Stream> &streams, size_t count,
   const auto *conv = std::get_if<Conv>(&layer.op);
   if (conv && conv->kernel.size() == 2)
     return {Kind::Image};
-  if (conv || layer.pooled || std::holds_alternative<ClassTokens>(layer.op) ||
-      std::holds_alternative<Unpatch>(layer.op) ||
+  bool ofImage = form.kind == Kind::Image || form.kind == Kind::Behind;
+  if (std::holds_alternative<ClassTokens>(layer.op))
+    return {ofImage ? Kind::Behind : Kind::None};
+  if (conv || layer.pooled || std::holds_alternative<Unpatch>(layer.op) ||
       std::holds_alternative<Chunk>(layer.op))
     return {};
   if (const auto *slice = std::get_if<Slice>(&layer.op)) {
     auto part = static_cast<size_t>(slice->part);
-    bool isImage =
-        slice->part >= 0 && part < form.parts.size() && form.parts[part];
+    bool isImage = slice->part >= 0
+                       ? part < form.parts.size() && form.parts[part]
+                       : form.kind == Kind::Behind && slice->count == 0;
     return {isImage ? Kind::Image : Kind::None};
   }
   if (const auto *concat = std::get_if<Concat>(&layer.op))
@@ -80,6 +84,7 @@ static Form formOf(const std::vector<Stream> &streams, size_t count,
 void LayerParser::findPlaces() {
   Form form = formOf(model.streams, model.streams.size(), stream.input);
   grid = form.kind == Kind::Image;
+  behindGrid = form.kind == Kind::Behind;
   parts = form.parts;
 }
 

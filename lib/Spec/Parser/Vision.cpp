@@ -103,7 +103,10 @@ Slice LayerParser::parseSlice(const Object &object) {
   needTokens(object);
   slice.first = object.integer("first", 0).value_or(0);
   slice.count = object.integer("count", 0).value_or(0);
-  grid = behindGrid = false;
+  // Without the tokens before them the places are left; how many there are is
+  // checked where the operations are made.
+  grid = behindGrid && slice.count == 0 && !object.has("part");
+  behindGrid = false;
   if (object.has("part")) {
     slice.part = object.integer("part", 0).value_or(0);
     for (const char *key : {"first", "count"})

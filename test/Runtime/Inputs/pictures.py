@@ -216,7 +216,7 @@ def request_errors():
     refuse([{"type": "image_url", "image_url": "x"}], "expected a part")
     refuse([picture("a")], "expected parts", role="assistant")
     refuse([{"type": "input_audio"}], "expected parts")
-    refuse([picture("a")] * 11, "11 pictures of 12 tokens leave no room",
+    refuse([picture("a")] * 11, "11 pictures of 132 tokens or more leave no room",
            code="context_length_exceeded")
     refuse([picture("a"), text("<|image_pad|>")],
            "2 image tokens (id 37) for 1 picture")

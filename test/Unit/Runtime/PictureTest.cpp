@@ -82,6 +82,38 @@ TEST(Picture, PromptsThatSeeAllOfThemselvesAreNotCut) {
   EXPECT_EQ(placeToCut(ModelInfo(), keys, 2, /*after=*/true), 2u);
 }
 
+/// Each picture takes its own number of image tokens, one tile as many as
+/// another.
+TEST(Picture, TilesHaveTheirTokens) {
+  ModelInfo model = modelThatSees(Bidirectional::None);
+  PicturePtr large(new Picture()), small(new Picture());
+  large->rows = 1;
+  large->columns = 2;
+  EXPECT_EQ(large->countTokens(4), 12);
+  std::vector<int64_t> ids(18, 37);
+  ids.insert(ids.begin() + 12, 5);
+  std::vector<int64_t> keys = cacheKeys(model, ids, {large, small});
+  for (size_t i = 0; i < keys.size(); ++i)
+    EXPECT_EQ(keys[i], i < 12    ? -1 - large->number
+                       : i == 12 ? 5
+                       : i < 17  ? -1 - small->number
+                                 : 37)
+        << i;
+  // All are there; then none is added.
+  ids.resize(17);
+  Error error;
+  EXPECT_TRUE(placePictures(model, nullptr, {large, small}, ids, error));
+  EXPECT_EQ(ids.size(), 17u);
+  // What stands between them is not known.
+  std::string problem;
+  ASSERT_TRUE(parseJson(R"({"picture_tiles": {"token": "<i>", "end": "."}})",
+                        model.images, problem));
+  ids = {37, 5, 37};
+  EXPECT_FALSE(placePictures(model, nullptr, {large, small}, ids, error));
+  EXPECT_NE(error.message.find("give all 12 of a picture"), std::string::npos)
+      << error.message;
+}
+
 TEST(Picture, TextsAreWrittenAsTheProcessorDoes) {
   auto layout = [](const std::string &json) {
     JsonValue images;

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <fstream>
 #include <sstream>
 
@@ -110,7 +111,7 @@ TEST(Sight, ClipSeesWhatItsProcessorMakes) {
   std::vector<float> numbers;
   std::string problem;
   ASSERT_TRUE(preparation.prepare(image, picture, problem)) << problem;
-  picture.fill(3, numbers);
+  picture.fill(0, 3, numbers);
   ASSERT_EQ(numbers.size(), size_t(3 * 6 * 12));
   EXPECT_EQ(picture.width, 12);
   for (float number : numbers) {
@@ -132,7 +133,7 @@ TEST(Sight, ProcessorsHaveTheirDefaults) {
   std::string problem;
   ASSERT_TRUE(siglip.prepare(image, small, problem));
   // Two frames: each colour of both, one after the other.
-  small.fill(6, numbers);
+  small.fill(0, 6, numbers);
   ASSERT_EQ(numbers.size(), size_t(6 * 3 * 5));
   for (size_t i = 0; i < 90; ++i)
     EXPECT_EQ(numbers[i], numbers[i / 30 * 30 + i % 15]);
@@ -147,7 +148,7 @@ TEST(Sight, ProcessorsHaveTheirDefaults) {
       R"({"feature_extractor_type": "ViTFeatureExtractor", "size": 224,
           "do_resize": false, "do_normalize": false, "do_rescale": false})");
   ASSERT_TRUE(plain.prepare(image, small, problem));
-  small.fill(3, numbers);
+  small.fill(0, 3, numbers);
   EXPECT_EQ(numbers[1], float(image.pixels[3]));
   EXPECT_EQ(plain.width(), 0);
   Preparation gemma =
@@ -157,7 +158,7 @@ TEST(Sight, ProcessorsHaveTheirDefaults) {
   Image squeezed;
   ASSERT_EQ(problemOf(bytesOf("rgb.jpg"), squeezed), "read");
   ASSERT_TRUE(gemma.prepare(squeezed, small, problem));
-  small.fill(3, numbers);
+  small.fill(0, 3, numbers);
   resample(squeezed, 5, 3, Filter::Bilinear);
   for (size_t i = 0; i < 15; ++i)
     EXPECT_NEAR(numbers[i], squeezed.pixels[3 * i] / 127.5 - 1, 1e-6);
@@ -169,7 +170,7 @@ TEST(Sight, ProcessorsHaveTheirDefaults) {
   pixtral.resizeTo(3, 5);
   ASSERT_EQ(problemOf(bytesOf("rgb.jpg"), squeezed), "read");
   ASSERT_TRUE(pixtral.prepare(squeezed, small, problem));
-  small.fill(3, numbers);
+  small.fill(0, 3, numbers);
   resample(squeezed, 5, 3, Filter::Bicubic);
   for (size_t i = 0; i < 15; ++i)
     EXPECT_NEAR(numbers[i],
@@ -199,7 +200,8 @@ TEST(Sight, WhatIsNotUnderstoodIsRefused) {
             "'image_processor_type': expected one of CLIPImageProcessor, "
             "SiglipImageProcessor, Gemma3ImageProcessor, ViTImageProcessor, "
             "BitImageProcessor, Qwen2VLImageProcessor, PixtralImageProcessor, "
-            "found nothing");
+            "Idefics3ImageProcessor, SmolVLMImageProcessor, "
+            "GotOcr2ImageProcessor, LlavaNextImageProcessor, found nothing");
   EXPECT_EQ(refused(R"({"image_processor_type": "Gemma3ImageProcessor",
                         "do_pan_and_scan": true})"),
             "'do_pan_and_scan': pictures of which parts are seen, too, are not "
@@ -224,6 +226,138 @@ TEST(Sight, WhatIsNotUnderstoodIsRefused) {
             "of them 0");
   EXPECT_EQ(clip(R"("do_rescale": 1)"),
             "'do_rescale': expected true or false, found an integer");
+  auto tiles = [](const std::string &name, const std::string &more) {
+    return refused(R"({"image_processor_type": ")" + name +
+                   R"(ImageProcessor", )" + more + "}");
+  };
+  EXPECT_EQ(tiles("Idefics3", R"("do_image_splitting": false)"),
+            "'do_image_splitting': pictures that are not cut into tiles have "
+            "sizes of their own, which are not understood");
+  EXPECT_EQ(tiles("SmolVLM", R"("size": {"height": 512, "width": 512})"),
+            "'size/longest_edge': expected pixels from 1 to 16384, found "
+            "nothing");
+  EXPECT_EQ(tiles("SmolVLM", R"("max_image_size": 512)"),
+            "'max_image_size/longest_edge': expected pixels from 1 to 16384, "
+            "found nothing");
+  EXPECT_EQ(tiles("LlavaNext", R"("image_grid_pinpoints": [[336, 500]])"),
+            "'image_grid_pinpoints': expected heights and widths that are "
+            "multiples of the model's 336 x 336");
+  EXPECT_EQ(tiles("LlavaNext", R"("image_grid_pinpoints": [336, 672])"),
+            "'image_grid_pinpoints': expected heights and widths that are "
+            "multiples of the model's 336 x 336");
+  EXPECT_EQ(tiles("LlavaNext", R"("crop_size": 224)"),
+            "'crop_size': expected the size that pictures are stretched to");
+  EXPECT_EQ(tiles("GotOcr2", R"("crop_to_patches": true, "max_patches": 0)"),
+            "'max_patches': expected tiles from 1 to 4096");
+  EXPECT_EQ(tiles("GotOcr2", R"("crop_to_patches": true, "max_patches": 4096)"),
+            "'max_patches': so many tiles of 384 x 384 pixels are too many");
+}
+
+/// Of published settings; what the processors' own arithmetic gives for them.
+TEST(Sight, GridsAreThoseOfTheProcessors) {
+  struct Case {
+    int64_t width, height, fitWidth, fitHeight, rows, columns;
+  };
+  // SmolVLM: 2048 pixels, tiles of 512.
+  for (const Case &known :
+       {Case{640, 480, 2048, 1536, 3, 4}, Case{480, 640, 1536, 2048, 4, 3},
+        Case{1000, 1000, 2048, 2048, 4, 4}, Case{1000, 999, 2048, 2046, 4, 4},
+        // 2048 / (3 / 2) is 1365.33, which is odd.
+        Case{3, 2, 2048, 1366, 3, 4}, Case{100000, 1, 2048, 1, 1, 4},
+        Case{1, 100000, 1, 2048, 4, 1}}) {
+    int64_t width = known.width, height = known.height;
+    fitLongerEdge(width, height, 2048);
+    EXPECT_EQ(width, known.fitWidth) << known.width << " " << known.height;
+    EXPECT_EQ(height, known.fitHeight) << known.width << " " << known.height;
+    TileGrid grid = gridBySize(width, height, 512);
+    EXPECT_EQ(grid.rows, known.rows) << known.width << " " << known.height;
+    EXPECT_EQ(grid.columns, known.columns)
+        << known.width << " " << known.height;
+  }
+  int64_t width = 4, height = 3;
+  fitLongerEdge(width, height, 16384);
+  EXPECT_EQ(width, 4096);
+  EXPECT_EQ(height, 3072);
+  // LLaVA-NeXT: what the listed sizes keep of a picture.
+  std::vector<PictureSize> sizes = {
+      {672, 336}, {336, 672}, {672, 672}, {336, 1008}, {1008, 336}};
+  for (auto [wide, high, ofWidth, ofHeight, partWidth, partHeight] :
+       {std::array<int64_t, 6>{640, 480, 672, 672, 672, 504},
+        {300, 200, 672, 336, 504, 336},
+        {200, 900, 336, 1008, 225, 1008}, // 200 x 1.12 is 224.00000000000003
+        {3000, 500, 1008, 336, 1008, 168},
+        {1, 1, 672, 336, 336, 336}}) {
+    PictureSize size = chooseSize(wide, high, sizes);
+    EXPECT_EQ(size.width, ofWidth) << wide << " " << high;
+    EXPECT_EQ(size.height, ofHeight) << wide << " " << high;
+    PictureSize part = fitWithin(wide, high, size);
+    EXPECT_EQ(part.width, partWidth) << wide << " " << high;
+    EXPECT_EQ(part.height, partHeight) << wide << " " << high;
+  }
+  // InternVL: 1 to 12 tiles of 448. Equal shapes: the largest that is no more
+  // than twice the picture.
+  for (auto [wide, high, rows, columns] :
+       {std::array<int64_t, 4>{640, 480, 3, 4},
+        {480, 640, 4, 3},
+        {448, 448, 1, 1},
+        {1000, 1000, 3, 3},
+        {3000, 3000, 3, 3},
+        {634, 634, 2, 2},
+        {632, 632, 1, 1},
+        {1920, 1080, 2, 4},
+        {10000, 10, 1, 12}}) {
+    TileGrid grid = gridByShape(wide, high, 448, 448, 1, 12);
+    EXPECT_EQ(grid.rows, rows) << wide << " " << high;
+    EXPECT_EQ(grid.columns, columns) << wide << " " << high;
+  }
+}
+
+TEST(Sight, PicturesAreCutIntoTiles) {
+  Image image;
+  ASSERT_EQ(problemOf(bytesOf("rgb.jpg"), image), "read");
+  ASSERT_EQ(image.width, 18);
+  ASSERT_EQ(image.height, 12);
+  Preparation intern = preparationOf(
+      R"({"image_processor_type": "GotOcr2ImageProcessorFast",
+          "crop_to_patches": true, "max_patches": 6,
+          "size": {"height": 8, "width": 8}})");
+  Picture picture, other;
+  std::string problem;
+  ASSERT_TRUE(intern.prepare(image, picture, problem)) << problem;
+  EXPECT_EQ(picture.rows, 2);
+  EXPECT_EQ(picture.columns, 3);
+  EXPECT_EQ(picture.countTiles(), 7);
+  EXPECT_EQ(picture.height, 8);
+  Image large = image, small = image;
+  resample(large, 24, 16, Filter::Bicubic);
+  resample(small, 8, 8, Filter::Bicubic);
+  for (int64_t tile = 0; tile < 7; ++tile)
+    for (int64_t y = 0; y < 8; ++y)
+      for (int64_t x = 0; x < 8 * 3; ++x)
+        EXPECT_EQ(picture.pixels[size_t(tile * 192 + y * 24 + x)],
+                  tile == 6 ? small.at(0, y)[x]
+                            : large.at(tile % 3 * 8, tile / 3 * 8 + y)[x]);
+  std::vector<float> numbers;
+  picture.fill(6, 3, numbers);
+  EXPECT_EQ(numbers[1], picture.values[0][small.at(1, 0)[0]]);
+  ASSERT_TRUE(intern.prepare(image, other, problem));
+  EXPECT_TRUE(picture.looksLike(other));
+  std::swap(other.rows, other.columns);
+  EXPECT_FALSE(picture.looksLike(other));
+  // A picture that fits one tile is one.
+  Preparation smol = preparationOf(
+      R"({"image_processor_type": "SmolVLMImageProcessor", "do_pad": true,
+          "size": {"longest_edge": 8}, "max_image_size": {"longest_edge": 8}})");
+  ASSERT_TRUE(smol.prepare(image, picture, problem)) << problem;
+  EXPECT_EQ(picture.rows, 0);
+  EXPECT_EQ(picture.countTiles(), 1);
+  EXPECT_EQ(picture.pixels.size(), 192u);
+  // Without tiles the whole alone is seen.
+  Preparation plain =
+      preparationOf(R"({"image_processor_type": "GotOcr2ImageProcessor",
+                        "size": {"height": 8, "width": 8}})");
+  ASSERT_TRUE(plain.prepare(image, picture, problem)) << problem;
+  EXPECT_EQ(picture.pixels, small.pixels);
 }
 
 TEST(Sight, OtherFilesAreNamed) {

@@ -37,17 +37,22 @@ static void patchInputs(EncoderBuilder &builder, int64_t numbers,
 
 SiglipVision addSiglipVision(EncoderBuilder &builder, Config &config,
                              const std::string &prefix,
-                             const std::string &batch, bool flexible,
+                             const std::string &batch, SiglipForm form,
                              std::optional<int64_t> layer) {
-  EncoderSizes sizes =
-      readEncoderSizes(config, {768, 12, 12, 3072, 1e-6, Activation::GeluTanh},
-                       "gelu_pytorch_tanh");
+  bool flexible = form == SiglipForm::Flexible;
+  bool idefics = form == SiglipForm::Idefics3;
+  EncoderSizes usual = {768, 12, 12, 3072, 1e-6, Activation::GeluTanh};
+  if (idefics) {
+    usual.width = 1152;
+    usual.heads = 16;
+  }
+  EncoderSizes sizes = readEncoderSizes(config, usual, "gelu_pytorch_tanh");
   const char *extent = flexible ? "num_patches" : "image_size";
   int64_t image = config.integer(extent, flexible ? 256 : 224);
-  int64_t patch = config.integer("patch_size", 16, 4096);
+  int64_t patch = config.integer("patch_size", idefics ? 32 : 16, 4096);
   int64_t channels = config.integer("num_channels", 3, 4096);
   SiglipVision tower;
-  tower.hasHead = config.flag("vision_use_head", true);
+  tower.hasHead = !idefics && config.flag("vision_use_head", true);
   ignoreTowerKeys(config);
   int64_t blocks = readBlockCount(config, sizes.layers, layer.value_or(-1));
   auto side = static_cast<int64_t>(std::sqrt(double(image)));
@@ -98,8 +103,10 @@ class Siglip {
 public:
   explicit Siglip(ImportContext &context)
       : builder(context, "siglip"), context(context),
-        flexible(std::string_view(context.modelClass->name).substr(0, 7) ==
-                 "Siglip2") {}
+        form(std::string_view(context.modelClass->name).substr(0, 7) ==
+                     "Siglip2"
+                 ? SiglipForm::Flexible
+                 : SiglipForm::Fixed) {}
 
   /// The streams "text" (normed) and "text_pooled": the last token, projected.
   /// Gives the width of the latter.
@@ -139,7 +146,7 @@ public:
   int64_t vision(Config &config, const std::string &batch,
                  bool classifies = false) {
     SiglipVision tower =
-        addSiglipVision(builder, config, "vision_model.", batch, flexible);
+        addSiglipVision(builder, config, "vision_model.", batch, form);
     hasHead = tower.hasHead;
     if (tower.read.width && hasHead && !classifies)
       pool(config, tower.block);
@@ -206,7 +213,7 @@ public:
 
 private:
   ImportContext &context;
-  const bool flexible; ///< SigLIP 2: images of different sizes (NaFlex)
+  const SiglipForm form; ///< SigLIP 2's is flexible
 };
 } // namespace
 

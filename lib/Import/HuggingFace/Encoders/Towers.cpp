@@ -56,6 +56,26 @@ int64_t readBlockCount(Config &config, int64_t layers, int64_t layer) {
   return blocks;
 }
 
+std::pair<int64_t, int64_t> readSize(Config &config, const char *key,
+                                     int64_t fallback) {
+  const Value *value = config.peek(key);
+  if (!value || !value->isArray()) {
+    int64_t size = config.integer(key, fallback);
+    return {size, size};
+  }
+  config.get(key);
+  auto number = [&](size_t i) {
+    const Value &element = value->elements[i];
+    return element.kind == Value::Kind::Integer ? element.integer : 0;
+  };
+  if (value->elements.size() != 2 || number(0) < 1 || number(1) < 1 ||
+      number(0) > maxSize || number(1) > maxSize) {
+    config.error(key, "expected a size, or height and width");
+    return {1, 1};
+  }
+  return {number(0), number(1)};
+}
+
 Conv patches(int64_t channels, int64_t width, int64_t patch) {
   Conv conv;
   conv.out = width;

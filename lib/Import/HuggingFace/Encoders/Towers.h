@@ -29,6 +29,10 @@ void ignoreTowerKeys(Config &config);
 /// The keys of the tower at `key`. Null if there are none.
 const spec::Value *findTower(Config &config, const char *key);
 
+/// A size of images or patches: a number, or height and width.
+std::pair<int64_t, int64_t> readSize(Config &config, const char *key,
+                                     int64_t fallback);
+
 /// Patches of images [batch, channels, size, size], as tokens of this width.
 spec::Conv patches(int64_t channels, int64_t width, int64_t patch);
 
@@ -52,6 +56,11 @@ BlocksRead addPixtralVision(EncoderBuilder &builder, Config &config,
                             std::optional<ImageSize> size, int64_t merge,
                             int64_t layer);
 
+/// Forms of SigLIP's tower of images: for one size, for patches of images of
+/// different sizes (NaFlex), and that of Idefics 3, which is the first one but
+/// for what it has where its keys say nothing.
+enum class SiglipForm : uint8_t { Fixed, Flexible, Idefics3 };
+
 struct SiglipVision {
   spec::Block block; ///< one of its blocks
   BlocksRead read;
@@ -59,11 +68,11 @@ struct SiglipVision {
   bool hasHead = true; ///< a pooling, which is not added
 };
 /// The stream "vision" of SigLIP's tower of images, normed unless it ends
-/// behind the blocks of `layer`; `flexible`: it takes patches of images of
-/// different sizes (NaFlex).
+/// behind the blocks of `layer`.
 SiglipVision addSiglipVision(EncoderBuilder &builder, Config &config,
                              const std::string &prefix,
-                             const std::string &batch, bool flexible = false,
+                             const std::string &batch,
+                             SiglipForm form = SiglipForm::Fixed,
                              std::optional<int64_t> layer = std::nullopt);
 
 /// Scores of the mean of the tokens of `from` behind the first `before`.

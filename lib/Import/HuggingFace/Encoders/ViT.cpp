@@ -1,42 +1,31 @@
-//===- ViT.cpp - config.json of ViT and DeiT ------------------------------===//
+//===- ViT.cpp - config.json of ViT, DeiT, ViT-MAE and I-JEPA -------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "EncoderBuilder.h"
+#include "Towers.h"
 
 namespace attune::hf {
 
 using namespace spec;
 
-/// A size of images or patches: a number, or height and width.
-static std::pair<int64_t, int64_t> readSize(Config &config, const char *key,
-                                            int64_t fallback) {
-  const Value *value = config.peek(key);
-  if (!value || !value->isArray()) {
-    int64_t size = config.integer(key, fallback);
-    return {size, size};
-  }
-  config.get(key);
-  auto number = [&](size_t i) {
-    const Value &element = value->elements[i];
-    return element.kind == Value::Kind::Integer ? element.integer : 0;
-  };
-  if (value->elements.size() != 2 || number(0) < 1 || number(1) < 1 ||
-      number(0) > maxSize || number(1) > maxSize) {
-    config.error(key, "expected a size, or height and width");
-    return {1, 1};
-  }
-  return {number(0), number(1)};
-}
+/// What differs between ViT and its relatives.
+namespace {
+struct VisionForm {
+  const char *name;    ///< of the model within one that has a head
+  int64_t classes = 1; ///< tokens before the patches
+  bool pools = true;   ///< a pooler behind the first of them
+};
+} // namespace
 
 /// Patches, class tokens, positions, blocks and a norm. DeiT has a second class
 /// token, for what a teacher says.
-static std::optional<Model> import(ImportContext &context, const char *name,
-                                   bool distilled) {
+static std::optional<Model> import(ImportContext &context,
+                                   const VisionForm &form) {
   Config &config = context.config;
+  const char *name = form.name;
   EncoderBuilder builder(context, name);
   EncoderSizes sizes = readEncoderSizes(
       config, {768, 12, 12, 3072, 1e-12, Activation::Gelu}, "gelu");
@@ -44,13 +33,15 @@ static std::optional<Model> import(ImportContext &context, const char *name,
   auto [patchHeight, patchWidth] = readSize(config, "patch_size", 16);
   int64_t channels = config.integer("num_channels", 3);
   bool bias = config.flag("qkv_bias", true);
-  int64_t pooled = config.integer("pooler_output_size", sizes.width);
-  Activation poolerActivation =
-      config.activation("pooler_act", "tanh").value_or(Activation::Tanh);
-  // encoder_stride belongs to a head that paints images; dropout acts in
-  // training only.
-  config.ignore({"encoder_stride", "hidden_dropout_prob",
-                 "attention_probs_dropout_prob"});
+  int64_t pooled = sizes.width;
+  Activation poolerActivation = Activation::Tanh;
+  if (form.pools) {
+    pooled = config.integer("pooler_output_size", sizes.width);
+    poolerActivation =
+        config.activation("pooler_act", "tanh").value_or(Activation::Tanh);
+  }
+  // Dropout acts in training only.
+  config.ignore({"hidden_dropout_prob", "attention_probs_dropout_prob"});
   if (patchHeight > height || patchWidth > width)
     config.error("patch_size", "is larger than the image");
   if (config.hasErrors())
@@ -69,13 +60,16 @@ static std::optional<Model> import(ImportContext &context, const char *name,
   conv.channelsFirst = true;
   stream.add("embeddings.patch_embeddings.projection", "patch_size", conv,
              sizes.width);
-  int64_t classes = distilled ? 2 : 1;
-  Layer &tokens = stream.add("embeddings.class_tokens", "hidden_size",
-                             ClassTokens{classes});
-  std::vector<WeightSource> &sources = tokens.weights["weight"];
-  sources = {{prefix + "embeddings.cls_token", false, 0, -1}};
-  if (distilled)
-    sources.push_back({prefix + "embeddings.distillation_token", false, 0, -1});
+  int64_t classes = form.classes;
+  if (classes) {
+    Layer &tokens = stream.add("embeddings.class_tokens", "hidden_size",
+                               ClassTokens{classes});
+    std::vector<WeightSource> &sources = tokens.weights["weight"];
+    sources = {{prefix + "embeddings.cls_token", false, 0, -1}};
+    if (classes == 2)
+      sources.push_back(
+          {prefix + "embeddings.distillation_token", false, 0, -1});
+  }
   Positions positions;
   positions.count = PositionCount::Tokens;
   positions.length = (height / patchHeight) * (width / patchWidth) + classes;
@@ -116,13 +110,15 @@ static std::optional<Model> import(ImportContext &context, const char *name,
     mean.add("mean", "architectures", add).pooled = true;
     builder.finish("mean", "distillation", std::move(mean));
     builder.output("logits", "mean");
+  } else if (builder.is("ForImageClassification") && !classes) {
+    classifyPatches(builder, "encoder", sizes.width, /*before=*/0);
   } else if (builder.is("ForImageClassification")) {
     head("classifier", 0, "classifier", "logits");
   } else {
     builder.output("last_hidden_state", prefix + "layernorm");
     bool hasPooler = !context.checkpoint ||
                      context.checkpoint->find(prefix + "pooler.dense.weight");
-    if (hasPooler) {
+    if (form.pools && hasPooler) {
       StreamBuilder pooler(config, prefix, sizes.width);
       EncoderBuilder::pool(pooler, "pooler.first");
       EncoderBuilder::dense(pooler, "pooler.dense", pooled, poolerActivation);
@@ -134,11 +130,29 @@ static std::optional<Model> import(ImportContext &context, const char *name,
 }
 
 std::optional<Model> importViT(ImportContext &context) {
-  return import(context, "vit", /*distilled=*/false);
+  // It belongs to a head that paints images.
+  context.config.ignore({"encoder_stride"});
+  return import(context, {"vit"});
 }
 
 std::optional<Model> importDeiT(ImportContext &context) {
-  return import(context, "deit", /*distilled=*/true);
+  context.config.ignore({"encoder_stride"});
+  return import(context, {"deit", /*classes=*/2});
+}
+
+/// All patches in their order, as the class sees them with a mask_ratio of 0.
+std::optional<Model> importViTMAE(ImportContext &context) {
+  context.config.ignore({"decoder_hidden_size", "decoder_intermediate_size",
+                         "decoder_num_attention_heads",
+                         "decoder_num_hidden_layers", "mask_ratio",
+                         "norm_pix_loss"});
+  return import(context, {"vit", /*classes=*/1, /*pools=*/false});
+}
+
+std::optional<Model> importIJepa(ImportContext &context) {
+  // The published class has no pooler.
+  context.config.ignore({"pooler_act", "pooler_output_size"});
+  return import(context, {"ijepa", /*classes=*/0, /*pools=*/false});
 }
 
 } // namespace attune::hf

@@ -1,4 +1,4 @@
-//===- Llava.cpp - LLaVA, Pixtral and Mistral 3 ---------------------------===//
+//===- Llava.cpp - LLaVA, LLaVA-NeXT, Pixtral and Mistral 3 ---------------===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,7 +7,9 @@
 //
 // A tower of CLIP, SigLIP or Pixtral, of which the features of one layer are
 // read, and a projector of two linear layers. That of Mistral 3 norms them and
-// makes one vector of each square of patches before.
+// makes one vector of each square of patches before. LLaVA-NeXT sees pictures
+// in tiles: before each tile's vectors stands the one that ends rows of them,
+// which the runtime puts where it belongs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,6 +30,7 @@ struct LlavaKeys {
   int64_t id = 0;          ///< of image tokens
   int64_t layer = 0;       ///< whose features are read: -1 is behind the last
   bool dropsFirst = false; ///< of the tower's tokens, which is of a class
+  bool lines = false;      ///< a vector ends rows of a picture (LLaVA-NeXT)
   bool merges = false;     ///< squares of patches are one vector (Mistral 3)
   int64_t square = 1;      ///< patches on each side of these
   bool bias = false;
@@ -88,6 +91,9 @@ static std::optional<LlavaKeys> readKeys(Config &config, const TextPart &part,
   config.ignore({"architectures", "text_config", "vision_config", "model_type",
                  "ignore_index", "image_seq_length", "pad_token_id",
                  "tie_word_embeddings", "vocab_size", "initializer_range"});
+  keys.lines = config.peek("model_type")->text == "llava_next";
+  if (keys.lines)
+    config.ignore({"image_grid_pinpoints", "use_image_newline_parameter"});
   std::string_view key = config.oneOf({"image_token_id", "image_token_index"});
   std::vector<int64_t> ids = config.ids(key);
   keys.id = !ids.empty() ? ids.front() : mistral ? 10 : 32000;
@@ -129,7 +135,8 @@ static double epsOf(const TextPart &part) {
 
 static void addProjector(EncoderBuilder &builder, Config &config,
                          const LlavaKeys &keys, const TextPart &part,
-                         const std::string &prefix, int64_t width) {
+                         const std::string &prefix, const std::string &newline,
+                         int64_t width) {
   StreamBuilder images(config, prefix, width);
   if (keys.dropsFirst)
     images.add("patches", "vision_feature_select_strategy", Slice{1, 0});
@@ -155,6 +162,9 @@ static void addProjector(EncoderBuilder &builder, Config &config,
   images.add("linear_1", "projector_hidden_act", linear, keys.width);
   linear.activation = Activation::Identity;
   images.add("linear_2", "projector_hidden_act", linear, keys.width);
+  if (keys.lines)
+    images.add("image_newline", "use_image_newline_parameter", ClassTokens{1})
+        .weights["weight"] = {{newline, false, 0, -1}};
   builder.finish("images", "vision", std::move(images));
 }
 
@@ -186,7 +196,7 @@ bool readLlava(const SightSource &source, TextPart &part, Model &sight) {
   case LlavaTower::Siglip: {
     SiglipVision siglip =
         addSiglipVision(builder, visionConfig, vision, "images",
-                        /*flexible=*/false, keys->layer);
+                        SiglipForm::Fixed, keys->layer);
     sees = siglip.read;
     hasHead = siglip.hasHead;
     break;
@@ -200,7 +210,9 @@ bool readLlava(const SightSource &source, TextPart &part, Model &sight) {
   visionConfig.finish("the tower of images of " + part.whole);
   if (config.hasErrors())
     return false;
-  addProjector(builder, config, *keys, part, projector, sees.width);
+  std::string newline =
+      source.findPrefix({"model."}, "image_newline") + "image_newline";
+  addProjector(builder, config, *keys, part, projector, newline, sees.width);
   config.finish(part.whole);
   StreamBuilder text(config, "", keys->width);
   text.add("images.inserted", "image_token_index",

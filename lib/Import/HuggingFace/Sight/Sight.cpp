@@ -33,10 +33,15 @@ bool readSight(const SightSource &source, TextPart &part, Model &sight) {
   const Value *type = source.root.find("model_type");
   if (!type || !source.tower() || !source.context.languageModel)
     return true;
-  if (type->text == "llava" || type->text == "mistral3")
+  if (type->text == "llava" || type->text == "llava_next" ||
+      type->text == "mistral3")
     return readLlava(source, part, sight);
   if (type->text == "gemma3" || type->text == "paligemma")
     return readGemmaVision(source, part, sight);
+  if (type->text == "idefics3" || type->text == "smolvlm")
+    return readIdefics3(source, part, sight);
+  if (type->text == "internvl")
+    return readInternVL(source, part, sight);
   for (const char *qwen :
        {"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"})
     if (type->text == qwen)
