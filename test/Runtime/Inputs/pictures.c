@@ -16,11 +16,12 @@ enum { image = 37, each = 12, new_tokens = 6, vocabulary = 40 };
 
 #define EACH_FUNCTION(use)                                                     \
   use(open) use(close) use(last_error) use(picture_read) use(picture_parse)    \
-      use(picture_close) use(picture_token) use(picture_length) use(generate)  \
-          use(session_open) use(session_see) use(session_step)                 \
-              use(session_logits) use(session_rewind) use(session_close)       \
-                  use(set_open) use(set_see) use(set_append) use(set_step)     \
-                      use(set_logits) use(set_fork) use(set_close)
+      use(picture_close) use(picture_token) use(picture_length)                \
+          use(picture_tokens) use(generate) use(session_open) use(session_see) \
+              use(session_step) use(session_logits) use(session_rewind)        \
+                  use(session_close) use(set_open) use(set_see)                \
+                      use(set_append) use(set_step) use(set_logits)            \
+                          use(set_fork) use(set_close)
 #define DECLARE(name) static __typeof__(attune_##name) *name##_;
 #define LOAD(name) name##_ = dlsym(library, "attune_" #name);
 EACH_FUNCTION(DECLARE)
@@ -110,6 +111,7 @@ int main(int argc, char **argv) {
   attune_picture *pictures[] = {picture_read_(model, argv[2]),
                                 picture_parse_(model, bytes, size)};
   CHECK(pictures[0] && pictures[1]);
+  CHECK(picture_tokens_(pictures[0]) == each && picture_tokens_(NULL) == -1);
   struct ids about[] = {generate_about(model, prompt, 4, &pictures[0], 1),
                         generate_about(model, prompt, 4, &pictures[1], 1)};
   CHECK(!same(&about[0], &about[1]));
