@@ -694,13 +694,13 @@ std::optional<ModelSource> driver::openModel(const Options &options,
   }
   if (!openBranches(options, *source, diags) ||
       !forgetChanged(options, *source, diags) ||
-      !chooseQuantization(options, *source, diags))
+      !chooseQuantization(options, *source, diags) ||
+      !chooseCaches(options, *source, diags) ||
+      !chooseLowRank(options, *source, diags))
     return std::nullopt;
   if (options.verb != Verb::Import)
     keepFormsApart(*source);
-  if (!chooseCaches(options, *source, diags) ||
-      !chooseLowRank(options, *source, diags) ||
-      !chooseMesh(options, *source, diags) ||
+  if (!chooseMesh(options, *source, diags) ||
       !chooseHeads(options, *source, diags))
     return std::nullopt;
   if (!options.tokenizer.empty())

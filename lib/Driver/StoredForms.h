@@ -22,8 +22,9 @@ namespace attune::driver {
 
 /// Makes layers of their own of repeats whose tensors have other forms, so that
 /// they have stacks of their own. Layers with the same forms share functions
-/// (lib/Import/EqualLayers.h), so code grows with the kinds of layers; where
-/// these are too many they stay together.
+/// (lib/Import/EqualLayers.h), so code grows with the kinds of layers. Layers
+/// stay whole that others name, that cannot share functions or are of too many
+/// kinds, and all of them where --quantize or --low-rank goes by their names.
 void keepFormsApart(ModelSource &source);
 
 /// Notes on weights how the checkpoint has them, for attune-quantize.

@@ -37,7 +37,11 @@ static uint64_t littleEndian(const uint8_t *bytes) {
 /// come when they are read. Kernels prefetch weights, and a prefetch waits for
 /// the page tables but never enters a page into them: on Zen 1 a first prompt
 /// took 2.4 times as long as the second one.
-static void mapPagesInMemory(void *start, uint64_t size) {
+/// Of files that are not this user's the kernel does not tell what is there.
+static void mapPagesInMemory(int fd, void *start, uint64_t size) {
+  struct stat info;
+  if (geteuid() != 0 && (fstat(fd, &info) != 0 || info.st_uid != geteuid()))
+    return;
 #ifndef MADV_POPULATE_READ // Linux 5.14
 #define MADV_POPULATE_READ 22
 #endif
@@ -124,7 +128,7 @@ bool WeightsBlob::map(const std::string &path, bool &absent, Error &error) {
     }
     // Where files can be in large pages, fewer are looked up on the way.
     madvise(mapping, mappingBytes, MADV_HUGEPAGE);
-    mapPagesInMemory(mapping, mappingBytes);
+    mapPagesInMemory(fd, mapping, mappingBytes);
     bytes = static_cast<const uint8_t *>(mapping) + (offset - start);
   }
   numBytes = size;
@@ -190,9 +194,9 @@ bool WeightsBlob::keepRank(uint64_t rank, uint64_t shared, uint64_t each,
       done += static_cast<uint64_t>(got);
     }
   }
-  close(fd);
   madvise(range, size, MADV_HUGEPAGE);
-  mapPagesInMemory(range, size);
+  mapPagesInMemory(fd, range, size);
+  close(fd);
   bytes = place;
   numBytes = size;
   return true;
