@@ -22,6 +22,7 @@ import sys
 
 import decoders
 import gguf
+import gguf_hybrids
 import tensors
 from decoder_layers import (BASE, DIM, HEADS, INNER, TOKENS, VOCAB, WIDTH,
                             Weights)
@@ -47,6 +48,11 @@ CHANGES = {
     "llama4": {"no_rope_layer_interval": 4, "attention_chunk_size": 8192,
                "floor_scale": 8192, "attn_scale": 0.1},
     "lfm2_moe": {"routed_scaling_factor": None},
+    "ministral3": {"rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 5000.0, "factor": 16.0,
+        "original_max_position_embeddings": 3, "beta_fast": 32.0,
+        "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+        "llama_4_scaling_beta": 0.5}},
     "hunyuan_moe": {"moe_topk": 3, "num_shared_expert": 1},
 }
 # What goes with them: tensors that such files do not have.
@@ -96,12 +102,16 @@ NAMES = {"llama4_text": "llama4", "phi": "phi2", "cohere": "command-r",
          "hunyuan_v1_dense": "hunyuan-dense", "qwen2_moe": "qwen2moe",
          "ernie4_5_moe": "ernie4_5-moe", "lfm2_moe": "lfm2moe",
          "minimax_m2": "minimax-m2", "hunyuan_v1_moe": "hunyuan-moe",
-         "nomic_bert": "nomic-bert", "falcon_mamba": "mamba", "kimi_k2": "deepseek2", "deepseek_v2": "deepseek2"}
+         "nomic_bert": "nomic-bert", "ministral3": "mistral3", "qwen2": "qwen2vl",
+         "qwen3": "qwen3vl", "qwen3_moe": "qwen3vlmoe",
+         "granitemoehybrid": "granitehybrid", "gpt_bigcode": "starcoder",
+         "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe",
+         "qwen3_next": "qwen3next", "falcon_mamba": "mamba", "kimi_k2": "deepseek2", "deepseek_v2": "deepseek2"}
 # Those whose queries and keys the converter turns so that pairs are neighbours.
 PERMUTED = {"arcee", "granite", "granitemoe", "granitemoeshared", "internlm2",
-            "minicpm", "olmo", "smollm3"}
+            "granitemoehybrid", "minicpm", "ministral3", "olmo", "smollm3"}
 LAYER_NORMS = {"cohere", "cohere2", "stablelm", "starcoder2", "phi", "falcon",
-               "gpt_neox", "gpt2", "bloom", "mpt", "nemotron", "olmo", "bert",
+               "gpt_neox", "gpt2", "gpt_bigcode", "bloom", "mpt", "nemotron", "olmo", "bert",
                "nomic_bert"}
 TOP = {"embed_tokens": "token_embd", "tok_embeddings": "token_embd",
        "embedding.word_embeddings": "token_embd", "wte": "token_embd",
@@ -179,6 +189,8 @@ NORMS = {
     "seed_oss": {"post_attention_layernorm": "post_attention_norm"},
     "glm4": {"post_self_attn_layernorm": "post_attention_norm",
              "post_mlp_layernorm": "post_ffw_norm"}}
+for kind in ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"):
+    NORMS[kind] = {"post_attention_layernorm": "post_attention_norm"}
 for kind in ("olmo2", "olmo3", "exaone4"):
     NORMS[kind] = {"post_attention_layernorm": "post_attention_norm",
                    "post_feedforward_layernorm": "post_ffw_norm"}
@@ -253,6 +265,8 @@ class Converter:
                                                           raw))
                         for name, (shape, raw) in weights.items()}
         self.out = {}
+        self.adds_one = self.kind == "nemotron" or \
+            "linear_num_value_heads" in config
         self.heads = self.get("num_attention_heads n_head n_heads")
         self.kv = (self.get("num_key_value_heads num_kv_heads "
                             "multi_query_group_num")
@@ -271,8 +285,15 @@ class Converter:
         assert name not in self.out, name
         self.out[name] = matrix
 
+    @staticmethod
+    def steps(matrix):
+        return Matrix(matrix.shape, [-math.exp(v) for v in matrix.values])
+
     def add(self, at, rest, matrix):
         """A tensor of a block."""
+        if gguf_hybrids.lay_out(self, at, rest, matrix):
+            return None
+        rest = re.sub("^mamba\\.", "mixer.", rest)
         base, _, end = rest.rpartition(".")
         permuted = self.kind in PERMUTED
         if rest in ("self_attn.sinks",):
@@ -281,19 +302,20 @@ class Converter:
             return self.put(at + "exp_probs_b.bias",
                             Matrix(matrix.shape[-1:], matrix.values))
         if rest.endswith("A_log"):
-            return self.put(at + "ssm_a", Matrix(
-                matrix.shape if len(matrix.shape) > 1 else matrix.shape + [1],
-                [-math.exp(v) for v in matrix.values]))
+            steps = self.steps(matrix)
+            if len(steps.shape) == 1:
+                steps.shape.append(1)
+            return self.put(at + "ssm_a", steps)
         if rest == "mixer.D":
             return self.put(at + "ssm_d", Matrix(
-                matrix.shape + ([1] if self.kind == "mamba2" else []),
+                matrix.shape + ([] if self.kind in ("mamba", "falcon_mamba") else [1]),
                 matrix.values))
         if rest == "mixer.dt_bias":
             return self.put(at + "ssm_dt.bias", matrix)
         if rest.endswith("conv1d.weight") or rest == "conv.conv.weight":
             matrix = Matrix([matrix.shape[0], matrix.shape[-1]], matrix.values)
         if rest == "mixer.norm.weight":
-            groups = self.config["n_groups"]
+            groups = self.get("n_groups mamba_n_groups")
             matrix = Matrix([groups, matrix.shape[0] // groups], matrix.values)
         if permuted and base == "self_attn.q_proj":
             matrix = matrix.pick(pairs(self.heads, self.size))
@@ -336,10 +358,14 @@ class Converter:
             return None
         if base == "shared_mlp.input_linear":
             half = matrix.shape[0] // 2
-            self.put(at + "ffn_gate_shexp.weight", matrix.pick(range(half)))
-            self.put(at + "ffn_up_shexp.weight",
+            kind = "_shexp" if self.config["num_local_experts"] else ""
+            self.put(f"{at}ffn_gate{kind}.weight", matrix.pick(range(half)))
+            self.put(f"{at}ffn_up{kind}.weight",
                      matrix.pick(range(half, 2 * half)))
             return None
+        if base == "shared_mlp.output_linear" and \
+                not self.config["num_local_experts"]:
+            return self.put(at + "ffn_down.weight", matrix)
         if rest == "feed_forward.experts.gate_up_proj":
             half = matrix.shape[-1] // 2
             for name, first in (("gate", 0), ("up", half)):
@@ -360,7 +386,7 @@ class Converter:
         if rest == "mlp.experts.down_proj_bias":
             return self.put(at + "ffn_down_exps.bias", matrix)
         name = NORMS.get(self.kind, {}).get(base) or OURS[base]
-        if self.kind == "nemotron" and "norm" in name and end == "weight":
+        if self.adds_one and "norm" in name and end == "weight":
             matrix = Matrix(matrix.shape, [v + 1 for v in matrix.values])
         return self.put(f"{at}{name}.{end}", matrix)
 
@@ -374,7 +400,7 @@ class Converter:
                 base, end = name.rsplit(".", 1)
                 base = re.sub(r"^(model|transformer|gpt_neox|backbone)\.", "",
                               base)
-                if self.kind == "nemotron" and "norm" in base and end == "weight":
+                if self.adds_one and "norm" in base and end == "weight":
                     matrix = Matrix(matrix.shape,
                                     [v + 1 for v in matrix.values])
                 self.put(f"{TOP[base]}.{end}", matrix)
@@ -407,7 +433,11 @@ def put_config(writer, converter):
         writer.key(f"{family}.{name}", value_kind, value)
 
     done = set()
-    if kind in ("falcon", "gpt2", "bloom", "mpt"):
+    done |= gguf_hybrids.put_keys(put, config)
+    if family in ("qwen2vl", "qwen3vl", "qwen3vlmoe"):
+        put("rope.dimension_sections", [2, 1, 1, 0], "i32[]")
+        put("n_deepstack_layers", 0)
+    if kind in ("falcon", "gpt2", "gpt_bigcode", "bloom", "mpt"):
         put("feed_forward_length",
             converter.out["blk.0.ffn_up.weight"].shape[0])
         done.add("feed_forward_length")
@@ -502,7 +532,7 @@ def put_config(writer, converter):
                         "norm_epsilon norm_eps layernorm_epsilon")
     if eps is None:
         eps = {"glm4": 1.5625e-7}.get(kind, 1e-6 if kind in (
-            "smollm3", "granite", "granitemoe", "granitemoeshared", "seed_oss",
+            "smollm3", "granite", "granitemoe", "granitemoehybrid", "granitemoeshared", "seed_oss",
             "internlm2", "qwen2_moe", "deepseek_v2", "minimax_m2") else 1e-5)
     put("attention.layer_norm_epsilon" if kind in LAYER_NORMS
         else "attention.layer_norm_rms_epsilon", eps, "f32")
@@ -518,7 +548,12 @@ def put_config(writer, converter):
         put("rope.dimension_count", int(part * converter.size))
     if kind == "chatglm":
         put("rope.freq_base", 1e4 * config["rope_ratio"], "f32")
-    scaling = config.get("rope_scaling") or {}
+    scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    if "rope_theta" in scaling:
+        put("rope.freq_base", scaling["rope_theta"], "f32")
+    if kind == "ministral3":
+        put("attention.temperature_scale", scaling["llama_4_scaling_beta"],
+            "f32")
     scaled = scaling.get("rope_type", scaling.get("type"))
     if scaled in ("linear", "yarn"):
         put("rope.scaling.type", scaled, "string")
@@ -530,7 +565,8 @@ def put_config(writer, converter):
         put("rope.scaling.yarn_beta_slow", scaling["beta_slow"], "f32")
         if "mscale_all_dim" in scaling:
             put("rope.scaling.yarn_log_multiplier",
-                0.1 * scaling["mscale_all_dim"], "f32")
+                (1 if kind == "ministral3" else 0.1)
+                * scaling["mscale_all_dim"], "f32")
     if config.get("norm_topk_prob"):
         put("expert_weights_norm", True, "bool")
     period = config.get("sliding_window_pattern")
@@ -787,8 +823,32 @@ def nemotron_whole(w):
     return {**decoders.OTHERS["nemotron"](w, [0])[0], "partial_rotary_factor": 1}
 
 
+def qwen2_vl(w):
+    """Of texts alone, as the next two."""
+    llama_like(w, 2, bias="qkv")
+    return {**BASE, "model_type": "qwen2", "num_key_value_heads": 2,
+            "rms_norm_eps": 1e-6}
+
+
+def qwen3_vl(w, feed=None):
+    llama_like(w, 2, feed=feed)
+    for i in range(2):
+        for part in "qk":
+            w.vector(f"model.layers.{i}.self_attn.{part}_norm.weight", DIM, 1.0)
+    return {**BASE, "model_type": "qwen3", "num_key_value_heads": 2,
+            "head_dim": DIM, "rms_norm_eps": 1e-6}
+
+
+def qwen3_vl_moe(w):
+    config = qwen3_vl(w, lambda w, at, i: experts(w, at, 5, 24))
+    return {**config, "model_type": "qwen3_moe", "num_experts": 5,
+            "num_experts_per_tok": 2, "moe_intermediate_size": 24,
+            "norm_topk_prob": True}
+
+
 OWN = {function.__name__: function for function in (
-    qwen2_moe, deepseek_v2, deepseek_v2_whole, deepseek_v2_split,
+    qwen2_moe, qwen2_vl, qwen3_vl, qwen3_vl_moe, gguf_hybrids.qwen35,
+    gguf_hybrids.qwen35_moe, gguf_hybrids.qwen3_next, deepseek_v2, deepseek_v2_whole, deepseek_v2_split,
     ernie4_5_moe, granite, olmoe, starcoder2, mamba, bert,
     nomic_bert, falcon_mamba, exaone4_full, llama4_dense, nemotron_whole)}
 
@@ -796,7 +856,7 @@ OWN = {function.__name__: function for function in (
 # What no class computes as llama.cpp does: with several groups of heads
 # Hugging Face's norm of Mamba-2 takes them together, the published program does
 # not.
-NO_CLASS = {"mamba2_alone"}
+NO_CLASS = {"mamba2_alone", "granite4"}
 
 
 def llama_cpp():
