@@ -106,12 +106,13 @@ NAMES = {"llama4_text": "llama4", "phi": "phi2", "cohere": "command-r",
          "qwen3": "qwen3vl", "qwen3_moe": "qwen3vlmoe",
          "granitemoehybrid": "granitehybrid", "gpt_bigcode": "starcoder",
          "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe",
-         "qwen3_next": "qwen3next", "falcon_mamba": "mamba", "kimi_k2": "deepseek2", "deepseek_v2": "deepseek2"}
+         "qwen3_next": "qwen3next",
+         "falcon_h1": "falcon-h1", "falcon_mamba": "mamba", "kimi_k2": "deepseek2", "deepseek_v2": "deepseek2"}
 # Those whose queries and keys the converter turns so that pairs are neighbours.
 PERMUTED = {"arcee", "granite", "granitemoe", "granitemoeshared", "internlm2",
             "granitemoehybrid", "minicpm", "ministral3", "olmo", "smollm3"}
 LAYER_NORMS = {"cohere", "cohere2", "stablelm", "starcoder2", "phi", "falcon",
-               "gpt_neox", "gpt2", "gpt_bigcode", "bloom", "mpt", "nemotron", "olmo", "bert",
+               "gpt_neox", "gpt2", "gpt_bigcode", "nemotron_h", "bloom", "mpt", "nemotron", "olmo", "bert",
                "nomic_bert"}
 TOP = {"embed_tokens": "token_embd", "tok_embeddings": "token_embd",
        "embedding.word_embeddings": "token_embd", "wte": "token_embd",
@@ -131,18 +132,18 @@ BLOCK = {
     "attn_norm": "input_layernorm attention_norm ln_1 norm_1 operator_norm "
                  "ln_mlp norm",
     "attn_norm_2": "ln_attn",
-    "ffn_norm": "post_attention_layernorm ffn_norm ln_2 norm_2 "
+    "ffn_norm": "pre_ff_layernorm post_attention_layernorm ffn_norm ln_2 norm_2 "
                 "pre_feedforward_layernorm",
     "attn_output_norm": "attention.output.LayerNorm norm1",
     "layer_output_norm": "output.LayerNorm norm2",
-    "attn_q": "self_attn.q_proj attention.self.query "
+    "attn_q": "self_attn.q_proj mixer.q_proj attention.self.query "
               "attn.attention.q_proj",
-    "attn_k": "self_attn.k_proj attention.self.key attn.attention.k_proj",
-    "attn_v": "self_attn.v_proj attention.self.value "
+    "attn_k": "self_attn.k_proj mixer.k_proj attention.self.key attn.attention.k_proj",
+    "attn_v": "self_attn.v_proj mixer.v_proj attention.self.value "
               "attn.attention.v_proj",
     "attn_qkv": "self_attention.query_key_value attention.query_key_value "
                 "attn.c_attn attn.Wqkv",
-    "attn_output": "attention.output.dense self_attn.o_proj self_attn.dense attention.wo "
+    "attn_output": "attention.output.dense mixer.o_proj self_attn.o_proj self_attn.dense attention.wo "
                    "self_attention.dense attention.dense attn.c_proj "
                    "attn.out_proj self_attn.out_proj "
                    "attn.attention.out_proj",
@@ -157,19 +158,19 @@ BLOCK = {
     "attn_kv_a_norm": "self_attn.kv_a_layernorm",
     "attn_kv_b": "self_attn.kv_b_proj",
     "ffn_gate": "feed_forward.gate_proj mlp.gate_proj feed_forward.w1 mlp.fc12 mlp.c_fc_0",
-    "ffn_up": "feed_forward.up_proj mlp.c_fc_1 intermediate.dense mlp.fc11 mlp.up_proj feed_forward.w3 mlp.gate_up_proj mlp.fc1 mlp.c_fc "
+    "ffn_up": "feed_forward.up_proj mixer.up_proj mlp.c_fc_1 intermediate.dense mlp.fc11 mlp.up_proj feed_forward.w3 mlp.gate_up_proj mlp.fc1 mlp.c_fc "
               "mlp.dense_h_to_4h ffn.up_proj",
-    "ffn_down": "feed_forward.down_proj output.dense mlp.down_proj feed_forward.w2 mlp.fc2 mlp.c_proj "
+    "ffn_down": "feed_forward.down_proj mixer.down_proj output.dense mlp.down_proj feed_forward.w2 mlp.fc2 mlp.c_proj "
                 "mlp.dense_4h_to_h ffn.down_proj",
-    "ffn_gate_inp": "mlp.gate mlp.router block_sparse_moe.router.layer "
+    "ffn_gate_inp": "mlp.gate mixer.gate mlp.router block_sparse_moe.router.layer "
                     "feed_forward.router feed_forward.gate mlp.gate.wg block_sparse_moe.gate",
     "exp_probs_b": "mlp.gate.e_score_correction",
     "ffn_gate_shexp": "mlp.shared_expert.gate_proj mlp.shared_experts.gate_proj "
                       "mlp.shared_mlp.gate_proj "
                       "feed_forward.shared_expert.gate_proj",
-    "ffn_up_shexp": "mlp.shared_expert.up_proj mlp.shared_experts.up_proj "
+    "ffn_up_shexp": "mixer.shared_experts.up_proj mlp.shared_expert.up_proj mlp.shared_experts.up_proj "
                     "mlp.shared_mlp.up_proj feed_forward.shared_expert.up_proj",
-    "ffn_down_shexp": "mlp.shared_expert.down_proj mlp.shared_experts.down_proj "
+    "ffn_down_shexp": "mixer.shared_experts.down_proj mlp.shared_expert.down_proj mlp.shared_experts.down_proj "
                       "feed_forward.shared_expert.down_proj "
                       "mlp.shared_mlp.down_proj shared_mlp.output_linear",
     "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
@@ -388,6 +389,8 @@ class Converter:
         name = NORMS.get(self.kind, {}).get(base) or OURS[base]
         if self.adds_one and "norm" in name and end == "weight":
             matrix = Matrix(matrix.shape, [v + 1 for v in matrix.values])
+        if base == "pre_ff_layernorm":
+            return self.put(at + name, matrix) # without an ending
         return self.put(f"{at}{name}.{end}", matrix)
 
     def convert(self):
@@ -427,6 +430,8 @@ class Converter:
 def put_config(writer, converter):
     config, kind = converter.config, converter.kind
     family = NAMES.get(kind, kind)
+    if kind == "nemotron_h" and "n_routed_experts" in config:
+        family = "nemotron_h_moe"
     writer.key("general.architecture", "string", family)
 
     def put(name, value, value_kind="u32"):
@@ -848,7 +853,8 @@ def qwen3_vl_moe(w):
 
 OWN = {function.__name__: function for function in (
     qwen2_moe, qwen2_vl, qwen3_vl, qwen3_vl_moe, gguf_hybrids.qwen35,
-    gguf_hybrids.qwen35_moe, gguf_hybrids.qwen3_next, deepseek_v2, deepseek_v2_whole, deepseek_v2_split,
+    gguf_hybrids.qwen35_moe, gguf_hybrids.qwen3_next, gguf_hybrids.nemotron_h,
+    gguf_hybrids.nemotron_h_moe, gguf_hybrids.falcon_h1, deepseek_v2, deepseek_v2_whole, deepseek_v2_split,
     ernie4_5_moe, granite, olmoe, starcoder2, mamba, bert,
     nomic_bert, falcon_mamba, exaone4_full, llama4_dense, nemotron_whole)}
 

@@ -90,6 +90,85 @@ def qwen3_next(w):
     return next_like(w, "qwen3_next", False, True)
 
 
+def state_space(w, at, heads, groups, states, gain=True):
+    inner = heads * DIM
+    count = inner + 2 * groups * states
+    w.matrix(at + "in_proj.weight", inner + count + heads, WIDTH)
+    w.matrix(at + "conv1d.weight", count, 4)
+    w.made[at + "conv1d.weight"] = ([count, 1, 4],
+                                    w.made[at + "conv1d.weight"][1])
+    w.vector(at + "conv1d.bias", count)
+    for name in ("dt_bias", "A_log", "D"):
+        w.vector(at + name, heads)
+    if gain:
+        w.vector(at + "norm.weight", inner, 1.0)
+    w.matrix(at + "out_proj.weight", WIDTH, inner)
+
+
+def attention(w, at):
+    for part, rows in (("q", HEADS), ("k", 2), ("v", 2)):
+        w.matrix(f"{at}{part}_proj.weight", rows * DIM, WIDTH)
+    w.matrix(at + "o_proj.weight", WIDTH, HEADS * DIM)
+
+
+def nemotron_h(w, pattern="M-M*"):
+    w.matrix("backbone.embeddings.weight", VOCAB, WIDTH)
+    w.matrix("lm_head.weight", VOCAB, WIDTH)
+    w.vector("backbone.norm_f.weight", WIDTH, 1.0)
+    for i, kind in enumerate(pattern):
+        at = f"backbone.layers.{i}."
+        w.vector(at + "norm.weight", WIDTH, 1.0)
+        at += "mixer."
+        if kind == "M":
+            state_space(w, at, 6, 2, 5)
+        elif kind == "*":
+            attention(w, at)
+        elif kind == "-":
+            w.matrix(at + "up_proj.weight", INNER, WIDTH)
+            w.matrix(at + "down_proj.weight", WIDTH, INNER)
+        else:
+            w.matrix(at + "gate.weight", 6, WIDTH)
+            w.vector(at + "gate.e_score_correction_bias", 6)
+            for to, inner in [("shared_experts.", 40)] + [
+                    (f"experts.{e}.", 24) for e in range(6)]:
+                w.matrix(at + to + "up_proj.weight", inner, WIDTH)
+                w.matrix(at + to + "down_proj.weight", WIDTH, inner)
+    config = {**BASE, "model_type": "nemotron_h", "head_dim": DIM,
+              "hybrid_override_pattern": pattern, "num_key_value_heads": 2,
+              "num_hidden_layers": len(pattern), "mamba_num_heads": 6,
+              "mamba_head_dim": DIM, "n_groups": 2, "ssm_state_size": 5,
+              "layer_norm_epsilon": 1e-5}
+    if "E" in pattern:
+        config.update(
+            n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=1,
+            moe_intermediate_size=24, norm_topk_prob=True,
+            moe_shared_expert_intermediate_size=40, routed_scaling_factor=2.5)
+    return config
+
+
+def nemotron_h_moe(w):
+    return nemotron_h(w, "M*ME")
+
+
+def falcon_h1(w):
+    """The factors of the class are in the matrices of files, as here."""
+    w.matrix("model.embed_tokens.weight", VOCAB, WIDTH)
+    w.matrix("lm_head.weight", VOCAB, WIDTH)
+    w.vector("model.final_layernorm.weight", WIDTH, 1.0)
+    for i in range(2):
+        at = f"model.layers.{i}."
+        for name in ("input_layernorm", "pre_ff_layernorm"):
+            w.vector(f"{at}{name}.weight", WIDTH, 1.0)
+        attention(w, at + "self_attn.")
+        state_space(w, at + "mamba.", 6, 2, 5)
+        gated(w, at + "feed_forward.", INNER)
+    return {**BASE, "model_type": "falcon_h1", "num_key_value_heads": 2,
+            "head_dim": DIM, "mamba_d_ssm": 6 * DIM, "mamba_n_heads": 6,
+            "mamba_n_groups": 2, "mamba_d_state": 5, "mamba_d_head": DIM,
+            "mamba_rms_norm": True, "mamba_norm_before_gate": False,
+            "rms_norm_eps": 1e-5, "rope_theta": 5000.0}
+
+
 def turn_heads(first, size):
     """Rows so that heads of values go round those of keys, behind `first`."""
     share = VALUES // KEYS
@@ -157,6 +236,28 @@ def put_keys(put, config):
         put("full_attention_interval", 4)
         if config["model_type"] != "qwen3_next":
             put("rope.dimension_sections", [1, 1, 0, 0], "i32[]")
+    if config["model_type"] == "falcon_h1":
+        put("ssm.inner_size", 6 * DIM)
+        put("ssm.time_step_rank", 6)
+        put("ssm.group_count", 2)
+        put("ssm.state_size", 5)
+        put("ssm.conv_kernel", 4)
+    if config["model_type"] == "nemotron_h":
+        pattern = config["hybrid_override_pattern"]
+        put("ssm.inner_size", 6 * DIM)
+        put("ssm.time_step_rank", 6)
+        put("ssm.group_count", 2)
+        put("ssm.state_size", 5)
+        put("ssm.conv_kernel", 4)
+        if "E" in pattern:
+            put("expert_shared_feed_forward_length", 40)
+        put("attention.head_count_kv",
+            [2 if kind == "*" else 0 for kind in pattern], "u32[]")
+        put("feed_forward_length",
+            [24 if kind == "E" else INNER if kind == "-" else 0
+             for kind in pattern], "u32[]")
+        return {"attention.head_count_kv", "feed_forward_length",
+                "ssm.group_count"}
     if config["model_type"] == "granitemoehybrid":
         mixes = config["num_local_experts"]
         put("ssm.inner_size", 2 * WIDTH)

@@ -39,6 +39,7 @@ const std::vector<Family> &families() {
       {"exaone", "exaone", "ExaoneForCausalLM", false, true},
       {"exaone4", "exaone4", "Exaone4ForCausalLM", false, true},
       {"falcon", "falcon", "FalconForCausalLM", false, true},
+      {"falcon-h1", "falcon_h1", "FalconH1ForCausalLM", false, true},
       {"glm4", "glm4", "Glm4ForCausalLM", true, true},
       {"glm4moe", "glm4_moe", "Glm4MoeForCausalLM", false, true},
       {"gpt-oss", "gpt_oss", "GptOssForCausalLM", false, true},
@@ -62,6 +63,8 @@ const std::vector<Family> &families() {
       {"mistral3", "ministral3", "Ministral3ForCausalLM", true, true},
       {"mpt", "mpt", "MPTForCausalLM", false, true},
       {"nemotron", "nemotron", "NemotronForCausalLM", false, true},
+      {"nemotron_h", "nemotron_h", "NemotronHForCausalLM", false, true},
+      {"nemotron_h_moe", "nemotron_h", "NemotronHForCausalLM", false, true},
       {"nomic-bert", "nomic_bert", "NomicBertModel", false, true},
       {"olmo", "olmo", "OlmoForCausalLM", true, true},
       {"olmo2", "olmo2", "Olmo2ForCausalLM", false, true},
@@ -136,7 +139,7 @@ void Writer::checkGating() {
   int64_t way = name == "gpt-oss" ? 3
                 : type == "deepseek_v3" || name == "glm4moe" ||
                         name == "lfm2moe" || name == "llama4" ||
-                        name == "minimax-m2"
+                        name == "nemotron_h_moe" || name == "minimax-m2"
                     ? 2
                     : 1;
   int64_t found = count("expert_gating_func");
@@ -388,6 +391,10 @@ void Writer::putFamily() {
   }
   if (name == "lfm2" || name == "lfm2moe")
     putConvolutions();
+  if (name == "falcon-h1")
+    putFalconH1();
+  if (type == "nemotron_h")
+    putNemotronH();
   if (name == "granitehybrid")
     putGraniteHybrid();
   if (name == "granite" &&

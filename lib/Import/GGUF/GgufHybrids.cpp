@@ -74,6 +74,62 @@ void Writer::putGraniteHybrid() {
   put("shared_intermediate_size", largest("feed_forward_length", {}));
 }
 
+/// State spaces beside attention, in every layer. Files have the factors of the
+/// class in their matrices.
+void Writer::putFalconH1() {
+  int64_t inner = size("ssm.inner_size"), heads = size("ssm.time_step_rank");
+  if (inner % heads)
+    return fail(full("ssm.time_step_rank"),
+                "expected a divisor of " + std::to_string(inner) + ", found " +
+                    std::to_string(heads));
+  put("mamba_d_ssm", inner);
+  put("mamba_n_heads", heads);
+  put("mamba_d_head", inner / heads);
+  put("mamba_n_groups", size("ssm.group_count"));
+  put("mamba_d_state", size("ssm.state_size"));
+  put("mamba_d_conv", size("ssm.conv_kernel"));
+  putFlag("mamba_conv_bias", has("ssm_conv1d.bias"));
+  putFlag("mamba_rms_norm", has("ssm_norm.weight"));
+  putFlag("mamba_norm_before_gate", false);
+}
+
+/// Layers of one sublayer each: those without heads of keys are feed-forward
+/// layers if these have a length, and else state spaces.
+void Writer::putNemotronH() {
+  auto heads = headsByLayer();
+  std::string key = full("feed_forward_length");
+  std::optional<std::vector<double>> feeds = file.numbers(key);
+  if (!heads)
+    return;
+  if (!feeds || feeds->size() < static_cast<size_t>(layers))
+    return fail(key, "expected a number for each of the " +
+                         std::to_string(layers) +
+                         " layers, 0 for those without a feed-forward layer");
+  std::string types;
+  for (size_t i = 0; i < static_cast<size_t>(layers); ++i)
+    types += (i ? ", " : "") + quoted((*heads)[i] > 0         ? "attention"
+                                      : (*feeds)[i] == 0      ? "mamba"
+                                      : count("expert_count") ? "moe"
+                                                              : "mlp");
+  put("layers_block_type", "[" + types + "]");
+  int64_t inner = size("ssm.inner_size"), count = size("ssm.time_step_rank");
+  if (inner % count)
+    return fail(full("ssm.time_step_rank"),
+                "expected a divisor of " + std::to_string(inner) + ", found " +
+                    std::to_string(count));
+  put("mamba_num_heads", count);
+  put("mamba_head_dim", inner / count);
+  put("n_groups", size("ssm.group_count"));
+  put("ssm_state_size", size("ssm.state_size"));
+  put("conv_kernel", size("ssm.conv_kernel"));
+  if (this->count("expert_count"))
+    put("moe_shared_expert_intermediate_size",
+        size("expert_shared_feed_forward_length"));
+  if (this->count("moe_latent_size"))
+    fail(full("moe_latent_size"), "expected none: experts of another width "
+                                  "than the stream's are not supported");
+}
+
 /// Qwen3-Next and Qwen3.5.
 void Writer::putDeltaRules() {
   int64_t inner = size("ssm.inner_size"), heads = size("ssm.time_step_rank"),

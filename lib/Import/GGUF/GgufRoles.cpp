@@ -189,6 +189,9 @@ std::vector<WeightSource> Namer::find(const std::string &role) const {
       for (const char *tensor : row.tensors)
         if (tensor && (has(tensor) || tensor == row.tensors[0]))
           return {{full(tensor)}};
+  // Falcon-H1's has no ending.
+  if (role == "norm2.weight" && has("ffn_norm"))
+    return {{full("ffn_norm")}};
   std::string base, end;
   for (const char *ending : {".weight", ".bias"})
     if (cutEnd(role, ending, base)) {

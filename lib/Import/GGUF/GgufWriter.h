@@ -97,6 +97,8 @@ private:
                 const char *attention, const char *other);
   void putConvolutions();
   void putGraniteHybrid();
+  void putFalconH1();
+  void putNemotronH();
   void putDeltaRules();
 
   const File &file;
