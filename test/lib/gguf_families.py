@@ -574,6 +574,10 @@ def put_config(writer, converter):
     if config.get("norm_topk_prob"):
         put("expert_weights_norm", True, "bool")
     period = config.get("sliding_window_pattern")
+    if isinstance(period, str):
+        put("attention.sliding_window_pattern",
+            [kind == "sliding_attention" for kind in config["layer_types"]],
+            "bool[]")
     if isinstance(period, int):
         layers = config["num_hidden_layers"]
         put("attention.sliding_window_pattern",
