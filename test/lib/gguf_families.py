@@ -22,10 +22,10 @@ import sys
 
 import decoders
 import gguf
+import gguf_hybrids
 import tensors
-from decoder_layers import (BASE, DIM, HEADS, INNER, TOKENS, VOCAB, WIDTH,
-                            Weights)
-from gguf_encoders import bert, nomic_bert
+from decoder_layers import HEADS, INNER, TOKENS, VOCAB, WIDTH, Weights
+from gguf_cases import OWN
 
 # What a file cannot say, or says by other means: keys that a case has otherwise.
 CHANGES = {
@@ -47,6 +47,11 @@ CHANGES = {
     "llama4": {"no_rope_layer_interval": 4, "attention_chunk_size": 8192,
                "floor_scale": 8192, "attn_scale": 0.1},
     "lfm2_moe": {"routed_scaling_factor": None},
+    "ministral3": {"rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 5000.0, "factor": 16.0,
+        "original_max_position_embeddings": 3, "beta_fast": 32.0,
+        "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+        "llama_4_scaling_beta": 0.5}},
     "hunyuan_moe": {"moe_topk": 3, "num_shared_expert": 1},
 }
 # What goes with them: tensors that such files do not have.
@@ -96,12 +101,17 @@ NAMES = {"llama4_text": "llama4", "phi": "phi2", "cohere": "command-r",
          "hunyuan_v1_dense": "hunyuan-dense", "qwen2_moe": "qwen2moe",
          "ernie4_5_moe": "ernie4_5-moe", "lfm2_moe": "lfm2moe",
          "minimax_m2": "minimax-m2", "hunyuan_v1_moe": "hunyuan-moe",
-         "nomic_bert": "nomic-bert", "falcon_mamba": "mamba", "kimi_k2": "deepseek2", "deepseek_v2": "deepseek2"}
+         "nomic_bert": "nomic-bert", "ministral3": "mistral3", "qwen2": "qwen2vl",
+         "qwen3": "qwen3vl", "qwen3_moe": "qwen3vlmoe",
+         "granitemoehybrid": "granitehybrid", "gpt_bigcode": "starcoder",
+         "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe",
+         "qwen3_next": "qwen3next",
+         "falcon_h1": "falcon-h1", "falcon_mamba": "mamba", "kimi_k2": "deepseek2", "deepseek_v2": "deepseek2"}
 # Those whose queries and keys the converter turns so that pairs are neighbours.
 PERMUTED = {"arcee", "granite", "granitemoe", "granitemoeshared", "internlm2",
-            "minicpm", "olmo", "smollm3"}
+            "granitemoehybrid", "minicpm", "ministral3", "olmo", "smollm3"}
 LAYER_NORMS = {"cohere", "cohere2", "stablelm", "starcoder2", "phi", "falcon",
-               "gpt_neox", "gpt2", "bloom", "mpt", "nemotron", "olmo", "bert",
+               "gpt_neox", "gpt2", "gpt_bigcode", "nemotron_h", "bloom", "mpt", "nemotron", "olmo", "bert",
                "nomic_bert"}
 TOP = {"embed_tokens": "token_embd", "tok_embeddings": "token_embd",
        "embedding.word_embeddings": "token_embd", "wte": "token_embd",
@@ -121,18 +131,18 @@ BLOCK = {
     "attn_norm": "input_layernorm attention_norm ln_1 norm_1 operator_norm "
                  "ln_mlp norm",
     "attn_norm_2": "ln_attn",
-    "ffn_norm": "post_attention_layernorm ffn_norm ln_2 norm_2 "
+    "ffn_norm": "pre_ff_layernorm post_attention_layernorm ffn_norm ln_2 norm_2 "
                 "pre_feedforward_layernorm",
     "attn_output_norm": "attention.output.LayerNorm norm1",
     "layer_output_norm": "output.LayerNorm norm2",
-    "attn_q": "self_attn.q_proj attention.self.query "
+    "attn_q": "self_attn.q_proj mixer.q_proj attention.self.query "
               "attn.attention.q_proj",
-    "attn_k": "self_attn.k_proj attention.self.key attn.attention.k_proj",
-    "attn_v": "self_attn.v_proj attention.self.value "
+    "attn_k": "self_attn.k_proj mixer.k_proj attention.self.key attn.attention.k_proj",
+    "attn_v": "self_attn.v_proj mixer.v_proj attention.self.value "
               "attn.attention.v_proj",
     "attn_qkv": "self_attention.query_key_value attention.query_key_value "
                 "attn.c_attn attn.Wqkv",
-    "attn_output": "attention.output.dense self_attn.o_proj self_attn.dense attention.wo "
+    "attn_output": "attention.output.dense mixer.o_proj self_attn.o_proj self_attn.dense attention.wo "
                    "self_attention.dense attention.dense attn.c_proj "
                    "attn.out_proj self_attn.out_proj "
                    "attn.attention.out_proj",
@@ -147,19 +157,19 @@ BLOCK = {
     "attn_kv_a_norm": "self_attn.kv_a_layernorm",
     "attn_kv_b": "self_attn.kv_b_proj",
     "ffn_gate": "feed_forward.gate_proj mlp.gate_proj feed_forward.w1 mlp.fc12 mlp.c_fc_0",
-    "ffn_up": "feed_forward.up_proj mlp.c_fc_1 intermediate.dense mlp.fc11 mlp.up_proj feed_forward.w3 mlp.gate_up_proj mlp.fc1 mlp.c_fc "
+    "ffn_up": "feed_forward.up_proj mixer.up_proj mlp.c_fc_1 intermediate.dense mlp.fc11 mlp.up_proj feed_forward.w3 mlp.gate_up_proj mlp.fc1 mlp.c_fc "
               "mlp.dense_h_to_4h ffn.up_proj",
-    "ffn_down": "feed_forward.down_proj output.dense mlp.down_proj feed_forward.w2 mlp.fc2 mlp.c_proj "
+    "ffn_down": "feed_forward.down_proj mixer.down_proj output.dense mlp.down_proj feed_forward.w2 mlp.fc2 mlp.c_proj "
                 "mlp.dense_4h_to_h ffn.down_proj",
-    "ffn_gate_inp": "mlp.gate mlp.router block_sparse_moe.router.layer "
+    "ffn_gate_inp": "mlp.gate mixer.gate mlp.router block_sparse_moe.router.layer "
                     "feed_forward.router feed_forward.gate mlp.gate.wg block_sparse_moe.gate",
     "exp_probs_b": "mlp.gate.e_score_correction",
     "ffn_gate_shexp": "mlp.shared_expert.gate_proj mlp.shared_experts.gate_proj "
                       "mlp.shared_mlp.gate_proj "
                       "feed_forward.shared_expert.gate_proj",
-    "ffn_up_shexp": "mlp.shared_expert.up_proj mlp.shared_experts.up_proj "
+    "ffn_up_shexp": "mixer.shared_experts.up_proj mlp.shared_expert.up_proj mlp.shared_experts.up_proj "
                     "mlp.shared_mlp.up_proj feed_forward.shared_expert.up_proj",
-    "ffn_down_shexp": "mlp.shared_expert.down_proj mlp.shared_experts.down_proj "
+    "ffn_down_shexp": "mixer.shared_experts.down_proj mlp.shared_expert.down_proj mlp.shared_experts.down_proj "
                       "feed_forward.shared_expert.down_proj "
                       "mlp.shared_mlp.down_proj shared_mlp.output_linear",
     "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
@@ -179,6 +189,8 @@ NORMS = {
     "seed_oss": {"post_attention_layernorm": "post_attention_norm"},
     "glm4": {"post_self_attn_layernorm": "post_attention_norm",
              "post_mlp_layernorm": "post_ffw_norm"}}
+for kind in ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"):
+    NORMS[kind] = {"post_attention_layernorm": "post_attention_norm"}
 for kind in ("olmo2", "olmo3", "exaone4"):
     NORMS[kind] = {"post_attention_layernorm": "post_attention_norm",
                    "post_feedforward_layernorm": "post_ffw_norm"}
@@ -253,6 +265,8 @@ class Converter:
                                                           raw))
                         for name, (shape, raw) in weights.items()}
         self.out = {}
+        self.adds_one = self.kind == "nemotron" or \
+            "linear_num_value_heads" in config
         self.heads = self.get("num_attention_heads n_head n_heads")
         self.kv = (self.get("num_key_value_heads num_kv_heads "
                             "multi_query_group_num")
@@ -271,8 +285,15 @@ class Converter:
         assert name not in self.out, name
         self.out[name] = matrix
 
+    @staticmethod
+    def steps(matrix):
+        return Matrix(matrix.shape, [-math.exp(v) for v in matrix.values])
+
     def add(self, at, rest, matrix):
         """A tensor of a block."""
+        if gguf_hybrids.lay_out(self, at, rest, matrix):
+            return None
+        rest = re.sub("^mamba\\.", "mixer.", rest)
         base, _, end = rest.rpartition(".")
         permuted = self.kind in PERMUTED
         if rest in ("self_attn.sinks",):
@@ -281,19 +302,20 @@ class Converter:
             return self.put(at + "exp_probs_b.bias",
                             Matrix(matrix.shape[-1:], matrix.values))
         if rest.endswith("A_log"):
-            return self.put(at + "ssm_a", Matrix(
-                matrix.shape if len(matrix.shape) > 1 else matrix.shape + [1],
-                [-math.exp(v) for v in matrix.values]))
+            steps = self.steps(matrix)
+            if len(steps.shape) == 1:
+                steps.shape.append(1)
+            return self.put(at + "ssm_a", steps)
         if rest == "mixer.D":
             return self.put(at + "ssm_d", Matrix(
-                matrix.shape + ([1] if self.kind == "mamba2" else []),
+                matrix.shape + ([] if self.kind in ("mamba", "falcon_mamba") else [1]),
                 matrix.values))
         if rest == "mixer.dt_bias":
             return self.put(at + "ssm_dt.bias", matrix)
         if rest.endswith("conv1d.weight") or rest == "conv.conv.weight":
             matrix = Matrix([matrix.shape[0], matrix.shape[-1]], matrix.values)
         if rest == "mixer.norm.weight":
-            groups = self.config["n_groups"]
+            groups = self.get("n_groups mamba_n_groups")
             matrix = Matrix([groups, matrix.shape[0] // groups], matrix.values)
         if permuted and base == "self_attn.q_proj":
             matrix = matrix.pick(pairs(self.heads, self.size))
@@ -336,10 +358,14 @@ class Converter:
             return None
         if base == "shared_mlp.input_linear":
             half = matrix.shape[0] // 2
-            self.put(at + "ffn_gate_shexp.weight", matrix.pick(range(half)))
-            self.put(at + "ffn_up_shexp.weight",
+            kind = "_shexp" if self.config["num_local_experts"] else ""
+            self.put(f"{at}ffn_gate{kind}.weight", matrix.pick(range(half)))
+            self.put(f"{at}ffn_up{kind}.weight",
                      matrix.pick(range(half, 2 * half)))
             return None
+        if base == "shared_mlp.output_linear" and \
+                not self.config["num_local_experts"]:
+            return self.put(at + "ffn_down.weight", matrix)
         if rest == "feed_forward.experts.gate_up_proj":
             half = matrix.shape[-1] // 2
             for name, first in (("gate", 0), ("up", half)):
@@ -360,8 +386,10 @@ class Converter:
         if rest == "mlp.experts.down_proj_bias":
             return self.put(at + "ffn_down_exps.bias", matrix)
         name = NORMS.get(self.kind, {}).get(base) or OURS[base]
-        if self.kind == "nemotron" and "norm" in name and end == "weight":
+        if self.adds_one and "norm" in name and end == "weight":
             matrix = Matrix(matrix.shape, [v + 1 for v in matrix.values])
+        if base == "pre_ff_layernorm":
+            return self.put(at + name, matrix) # without an ending
         return self.put(f"{at}{name}.{end}", matrix)
 
     def convert(self):
@@ -374,7 +402,7 @@ class Converter:
                 base, end = name.rsplit(".", 1)
                 base = re.sub(r"^(model|transformer|gpt_neox|backbone)\.", "",
                               base)
-                if self.kind == "nemotron" and "norm" in base and end == "weight":
+                if self.adds_one and "norm" in base and end == "weight":
                     matrix = Matrix(matrix.shape,
                                     [v + 1 for v in matrix.values])
                 self.put(f"{TOP[base]}.{end}", matrix)
@@ -401,13 +429,19 @@ class Converter:
 def put_config(writer, converter):
     config, kind = converter.config, converter.kind
     family = NAMES.get(kind, kind)
+    if kind == "nemotron_h" and "n_routed_experts" in config:
+        family = "nemotron_h_moe"
     writer.key("general.architecture", "string", family)
 
     def put(name, value, value_kind="u32"):
         writer.key(f"{family}.{name}", value_kind, value)
 
     done = set()
-    if kind in ("falcon", "gpt2", "bloom", "mpt"):
+    done |= gguf_hybrids.put_keys(put, config)
+    if family in ("qwen2vl", "qwen3vl", "qwen3vlmoe"):
+        put("rope.dimension_sections", [2, 1, 1, 0], "i32[]")
+        put("n_deepstack_layers", 0)
+    if kind in ("falcon", "gpt2", "gpt_bigcode", "bloom", "mpt"):
         put("feed_forward_length",
             converter.out["blk.0.ffn_up.weight"].shape[0])
         done.add("feed_forward_length")
@@ -502,7 +536,7 @@ def put_config(writer, converter):
                         "norm_epsilon norm_eps layernorm_epsilon")
     if eps is None:
         eps = {"glm4": 1.5625e-7}.get(kind, 1e-6 if kind in (
-            "smollm3", "granite", "granitemoe", "granitemoeshared", "seed_oss",
+            "smollm3", "granite", "granitemoe", "granitemoehybrid", "granitemoeshared", "seed_oss",
             "internlm2", "qwen2_moe", "deepseek_v2", "minimax_m2") else 1e-5)
     put("attention.layer_norm_epsilon" if kind in LAYER_NORMS
         else "attention.layer_norm_rms_epsilon", eps, "f32")
@@ -518,7 +552,12 @@ def put_config(writer, converter):
         put("rope.dimension_count", int(part * converter.size))
     if kind == "chatglm":
         put("rope.freq_base", 1e4 * config["rope_ratio"], "f32")
-    scaling = config.get("rope_scaling") or {}
+    scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    if "rope_theta" in scaling:
+        put("rope.freq_base", scaling["rope_theta"], "f32")
+    if kind == "ministral3":
+        put("attention.temperature_scale", scaling["llama_4_scaling_beta"],
+            "f32")
     scaled = scaling.get("rope_type", scaling.get("type"))
     if scaled in ("linear", "yarn"):
         put("rope.scaling.type", scaled, "string")
@@ -530,10 +569,15 @@ def put_config(writer, converter):
         put("rope.scaling.yarn_beta_slow", scaling["beta_slow"], "f32")
         if "mscale_all_dim" in scaling:
             put("rope.scaling.yarn_log_multiplier",
-                0.1 * scaling["mscale_all_dim"], "f32")
+                (1 if kind == "ministral3" else 0.1)
+                * scaling["mscale_all_dim"], "f32")
     if config.get("norm_topk_prob"):
         put("expert_weights_norm", True, "bool")
     period = config.get("sliding_window_pattern")
+    if isinstance(period, str):
+        put("attention.sliding_window_pattern",
+            [kind == "sliding_attention" for kind in config["layer_types"]],
+            "bool[]")
     if isinstance(period, int):
         layers = config["num_hidden_layers"]
         put("attention.sliding_window_pattern",
@@ -598,205 +642,10 @@ def write(path, config, weights, changes=()):
     writer.write(path)
 
 
-def llama_like(w, layers, kv=2, bias="", norms=("weight",), feed=None):
-    """Tensors of a LLaMA; `feed` makes those behind the second norm."""
-    w.matrix("model.embed_tokens.weight", VOCAB, WIDTH)
-    w.matrix("lm_head.weight", VOCAB, WIDTH)
-    for end in norms:
-        w.vector("model.norm." + end, WIDTH, 1.0)
-    for i in range(layers):
-        at = f"model.layers.{i}."
-        for name in ("input_layernorm", "post_attention_layernorm"):
-            for end in norms:
-                w.vector(f"{at}{name}.{end}", WIDTH, 1.0)
-        for part, rows in (("q", HEADS), ("k", kv), ("v", kv), ("o", HEADS)):
-            w.matrix(f"{at}self_attn.{part}_proj.weight", rows * DIM, WIDTH)
-            if part in bias:
-                w.vector(f"{at}self_attn.{part}_proj.bias", rows * DIM)
-        if feed:
-            feed(w, at + "mlp.", i)
-        else:
-            gated(w, at + "mlp.", INNER)
-
-
-def gated(w, at, inner):
-    w.matrix(at + "gate_proj.weight", inner, WIDTH)
-    w.matrix(at + "up_proj.weight", inner, WIDTH)
-    w.matrix(at + "down_proj.weight", WIDTH, inner)
-
-
-def experts(w, at, count, inner):
-    w.matrix(at + "gate.weight", count, WIDTH)
-    for e in range(count):
-        gated(w, f"{at}experts.{e}.", inner)
-
-
-def qwen2_moe(w):
-    def feed(w, at, i):
-        experts(w, at, 5, 24)
-        gated(w, at + "shared_expert.", 40)
-        w.matrix(at + "shared_expert_gate.weight", 1, WIDTH)
-    llama_like(w, 2, bias="qkv", feed=feed)
-    return {**BASE, "model_type": "qwen2_moe", "num_key_value_heads": 2,
-            "num_experts": 5, "num_experts_per_tok": 2,
-            "moe_intermediate_size": 24, "shared_expert_intermediate_size": 40,
-            "rms_norm_eps": 1e-6}
-
-
-def deepseek_v2(w, layers=2, whole=False, sizes=(12, 6, 8, 7)):
-    """As older files have it: keys and values of all heads in one matrix."""
-    rank, nope, turned, value = sizes
-
-    def feed(w, at, i):
-        if i == 0:
-            return gated(w, at, INNER)
-        experts(w, at, 5, 24)
-        return gated(w, at + "shared_experts.", 48)
-    llama_like(w, layers, kv=0, feed=feed)
-    for i in range(layers):
-        at = f"model.layers.{i}.self_attn."
-        for part in "qkvo":
-            del w.made[f"{at}{part}_proj.weight"]
-        if whole:
-            w.matrix(at + "q_a_proj.weight", 16, WIDTH)
-            w.vector(at + "q_a_layernorm.weight", 16, 1.0)
-            w.matrix(at + "q_b_proj.weight", HEADS * (nope + turned), 16)
-        else:
-            w.matrix(at + "q_proj.weight", HEADS * (nope + turned), WIDTH)
-        w.matrix(at + "kv_a_proj_with_mqa.weight", rank + turned, WIDTH)
-        w.vector(at + "kv_a_layernorm.weight", rank, 1.0)
-        w.matrix(at + "kv_b_proj.weight", HEADS * (nope + value), rank)
-        w.matrix(at + "o_proj.weight", WIDTH, HEADS * value)
-    return {**BASE, "model_type": "deepseek_v2", "num_key_value_heads": HEADS,
-            "q_lora_rank": 16 if whole else None,
-            "num_hidden_layers": layers, "kv_lora_rank": rank, "v_head_dim": value,
-            "qk_nope_head_dim": nope, "qk_rope_head_dim": turned,
-            "n_routed_experts": 5, "num_experts_per_tok": 2,
-            "moe_intermediate_size": 24, "n_shared_experts": 2,
-            "first_k_dense_replace": 1, "topk_method": "greedy",
-            "n_group": 1, "topk_group": 1, "norm_topk_prob": False,
-            "routed_scaling_factor": 1.5, "rope_scaling": {
-                "type": "yarn", "factor": 40.0, "beta_fast": 32,
-                "beta_slow": 1, "mscale": 0.707, "mscale_all_dim": 0.707,
-                "original_max_position_embeddings": 32}}
-
-
-def deepseek_v2_whole(w):
-    return deepseek_v2(w, whole=True)
-
-
-def deepseek_v2_split(w):
-    """Keys and values apart, in rows of whole blocks."""
-    return deepseek_v2(w, whole=True, sizes=(32, 32, 8, 32))
-
-
-def ernie4_5_moe(w):
-    """All layers but the first have experts: llama.cpp reads no other files."""
-    def feed(w, at, i):
-        if i == 0:
-            return gated(w, at, INNER)
-        experts(w, at, 6, INNER // 2)
-        w.vector(at + "moe_statics.e_score_correction_bias", 6)
-        return gated(w, at + "shared_experts.", INNER)
-    llama_like(w, 3, feed=feed)
-    return {**BASE, "model_type": "ernie4_5_moe", "num_key_value_heads": 2,
-            "num_hidden_layers": 3, "moe_num_experts": 6, "moe_k": 2,
-            "moe_intermediate_size": INNER // 2, "moe_num_shared_experts": 2,
-            "moe_layer_start_index": 1, "moe_layer_interval": 1,
-            "rms_norm_eps": 1e-5, "tie_word_embeddings": False}
-
-
-def granite(w):
-    llama_like(w, 2)
-    return {**BASE, "model_type": "granite", "num_key_value_heads": 2,
-            "embedding_multiplier": 3.0, "attention_multiplier": 0.2,
-            "residual_multiplier": 0.4, "logits_scaling": 2.0}
-
-
-def olmoe(w):
-    llama_like(w, 2, kv=HEADS, feed=lambda w, at, i: experts(w, at, 5, INNER))
-    for i in range(2):
-        for part in "qk":
-            w.vector(f"model.layers.{i}.self_attn.{part}_norm.weight", WIDTH, 1.0)
-    return {**BASE, "model_type": "olmoe", "num_key_value_heads": HEADS,
-            "num_experts": 5, "num_experts_per_tok": 2}
-
-
-def starcoder2(w):
-    def feed(w, at, i):
-        for name, rows, columns in (("c_fc", INNER, WIDTH),
-                                    ("c_proj", WIDTH, INNER)):
-            w.matrix(f"{at}{name}.weight", rows, columns)
-            w.vector(f"{at}{name}.bias", rows)
-    llama_like(w, 2, bias="qkvo", norms=("weight", "bias"), feed=feed)
-    return {**BASE, "model_type": "starcoder2", "num_key_value_heads": 2,
-            "use_bias": True, "tie_word_embeddings": False}
-
-
-def mamba(w):
-    states, rank, taps, inner = 6, 3, 4, 2 * WIDTH
-    w.matrix("backbone.embeddings.weight", VOCAB, WIDTH)
-    w.vector("backbone.norm_f.weight", WIDTH, 1.0)
-    for i in range(2):
-        at = f"backbone.layers.{i}."
-        w.vector(at + "norm.weight", WIDTH, 1.0)
-        at += "mixer."
-        w.matrix(at + "in_proj.weight", 2 * inner, WIDTH)
-        w.vector(at + "conv1d.weight", inner * taps)
-        w.made[at + "conv1d.weight"] = ([inner, 1, taps],
-                                        w.made[at + "conv1d.weight"][1])
-        w.vector(at + "conv1d.bias", inner)
-        w.matrix(at + "x_proj.weight", rank + 2 * states, inner)
-        w.matrix(at + "dt_proj.weight", inner, rank)
-        w.vector(at + "dt_proj.bias", inner)
-        w.matrix(at + "A_log", inner, states)
-        w.vector(at + "D", inner)
-        w.matrix(at + "out_proj.weight", WIDTH, inner)
-    return {"model_type": "mamba", "hidden_size": WIDTH, "vocab_size": VOCAB,
-            "num_hidden_layers": 2, "state_size": states,
-            "time_step_rank": rank, "conv_kernel": taps, "expand": 2,
-            "intermediate_size": inner}
-
-
-def falcon_mamba(w):
-    return {**mamba(w), "model_type": "falcon_mamba", "mixer_rms_eps": 1e-5}
-
-
-def exaone4_full(w):
-    """Without a window all layers see everything, and turn."""
-    config = decoders.CASES["exaone4"](w, [0])[0]
-    for key in ("layer_types", "sliding_window_pattern"):
-        del config[key]
-    return {**config, "sliding_window": None}
-
-
-def llama4_dense(w):
-    """Without experts and chunks; a file says so with zeros."""
-    llama_like(w, 4, feed=lambda w, at, i: gated(
-        w, at.replace("mlp", "feed_forward"), INNER))
-    return {**BASE, "model_type": "llama4_text", "num_key_value_heads": 2,
-            "head_dim": DIM, "num_hidden_layers": 4, "moe_layers": [],
-            "num_local_experts": 0, "interleave_moe_layer_step": 1,
-            "no_rope_layers": [1] * 4,
-            "layer_types": ["full_attention"] * 4, "sliding_window": 0,
-            "attn_temperature_tuning": False, "intermediate_size_mlp": INNER}
-
-
-def nemotron_whole(w):
-    """All of a head turns, against the default of the class."""
-    return {**decoders.OTHERS["nemotron"](w, [0])[0], "partial_rotary_factor": 1}
-
-
-OWN = {function.__name__: function for function in (
-    qwen2_moe, deepseek_v2, deepseek_v2_whole, deepseek_v2_split,
-    ernie4_5_moe, granite, olmoe, starcoder2, mamba, bert,
-    nomic_bert, falcon_mamba, exaone4_full, llama4_dense, nemotron_whole)}
-
-
 # What no class computes as llama.cpp does: with several groups of heads
 # Hugging Face's norm of Mamba-2 takes them together, the published program does
 # not.
-NO_CLASS = {"mamba2_alone"}
+NO_CLASS = {"mamba2_alone", "granite4"}
 
 
 def llama_cpp():

@@ -192,6 +192,7 @@ void Writer::putHeads() {
     putAs({"head_dim", "kv_channels"}, std::to_string(headDim));
   }
   bool needed = std::string_view(family.name) != "qwen3moe" &&
+                std::string_view(family.name) != "qwen3vlmoe" &&
                 std::string_view(family.name) != "olmoe";
   // Of experts; a model without such has one length.
   if (std::string_view(family.name) == "llama4")
@@ -296,6 +297,9 @@ void Writer::putRotary() {
       if (file.find(full(key)))
         scaling += std::string(", \"") + name + "\": " + spell(number(key, 1));
     double ofLogarithm = number("rope.scaling.yarn_log_multiplier", 1);
+    if (this->type == "ministral3" &&
+        file.find(full("rope.scaling.yarn_log_multiplier")))
+      scaling += ", \"mscale\": 1, \"mscale_all_dim\": " + spell(ofLogarithm);
     if (latent() && file.find(full("rope.scaling.yarn_log_multiplier")))
       for (const char *name : {"mscale", "mscale_all_dim"})
         scaling +=
@@ -311,6 +315,16 @@ void Writer::putRotary() {
          "expected none, linear, or yarn, or longrope with its tensors of "
          "factors, found '" +
              std::string(type.substr(0, 64)) + "'");
+  }
+  if (this->type == "ministral3") {
+    // The class has a scaling of its own where none is said.
+    if (scaling.empty())
+      scaling = "{\"type\": \"default\"";
+    if (file.find(full("attention.temperature_scale")))
+      scaling +=
+          ", \"llama_4_scaling_beta\": " +
+          spell(number("attention.temperature_scale", 1)) +
+          (scaling.find("original_max") == std::string::npos ? tail : "");
   }
   if (!scaling.empty())
     put("rope_scaling", scaling + "}");

@@ -39,6 +39,7 @@ const std::vector<Family> &families() {
       {"exaone", "exaone", "ExaoneForCausalLM", false, true},
       {"exaone4", "exaone4", "Exaone4ForCausalLM", false, true},
       {"falcon", "falcon", "FalconForCausalLM", false, true},
+      {"falcon-h1", "falcon_h1", "FalconH1ForCausalLM", false, true},
       {"glm4", "glm4", "Glm4ForCausalLM", true, true},
       {"glm4moe", "glm4_moe", "Glm4MoeForCausalLM", false, true},
       {"gpt-oss", "gpt_oss", "GptOssForCausalLM", false, true},
@@ -46,6 +47,8 @@ const std::vector<Family> &families() {
       {"gptneox", "gpt_neox", "GPTNeoXForCausalLM", false, true},
       {"granite", "granite", "GraniteForCausalLM", true, true},
       {"granitemoe", "granitemoe", "GraniteMoeForCausalLM", true, true},
+      {"granitehybrid", "granitemoehybrid", "GraniteMoeHybridForCausalLM", true,
+       true},
       {"hunyuan-dense", "hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", false,
        true},
       {"hunyuan-moe", "hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", false, true},
@@ -57,17 +60,27 @@ const std::vector<Family> &families() {
       {"mamba2", "mamba2", "Mamba2ForCausalLM", false, true},
       {"minicpm", "minicpm", "MiniCPMForCausalLM", true, true},
       {"minimax-m2", "minimax_m2", "MiniMaxM2ForCausalLM", false, true},
+      {"mistral3", "ministral3", "Ministral3ForCausalLM", true, true},
       {"mpt", "mpt", "MPTForCausalLM", false, true},
       {"nemotron", "nemotron", "NemotronForCausalLM", false, true},
+      {"nemotron_h", "nemotron_h", "NemotronHForCausalLM", false, true},
+      {"nemotron_h_moe", "nemotron_h", "NemotronHForCausalLM", false, true},
       {"nomic-bert", "nomic_bert", "NomicBertModel", false, true},
       {"olmo", "olmo", "OlmoForCausalLM", true, true},
       {"olmo2", "olmo2", "Olmo2ForCausalLM", false, true},
       {"olmoe", "olmoe", "OlmoeForCausalLM", false, true},
       {"phi2", "phi", "PhiForCausalLM", false, true},
+      {"qwen2vl", "qwen2", "Qwen2ForCausalLM", false, true},
+      {"qwen3vl", "qwen3", "Qwen3ForCausalLM", false, true},
+      {"qwen3vlmoe", "qwen3_moe", "Qwen3MoeForCausalLM", false, true},
+      {"qwen3next", "qwen3_next", "Qwen3NextForCausalLM", false, true},
+      {"qwen35", "qwen3_5_text", "Qwen3_5ForCausalLM", false, true},
+      {"qwen35moe", "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", false, true},
       {"qwen2moe", "qwen2_moe", "Qwen2MoeForCausalLM", false, true},
       {"seed_oss", "seed_oss", "SeedOssForCausalLM", false, true},
       {"smollm3", "smollm3", "SmolLM3ForCausalLM", true, true},
       {"stablelm", "stablelm", "StableLmForCausalLM", false, true},
+      {"starcoder", "gpt_bigcode", "GPTBigCodeForCausalLM", false, true},
       {"starcoder2", "starcoder2", "Starcoder2ForCausalLM", false, true},
   };
   return all;
@@ -126,7 +139,7 @@ void Writer::checkGating() {
   int64_t way = name == "gpt-oss" ? 3
                 : type == "deepseek_v3" || name == "glm4moe" ||
                         name == "lfm2moe" || name == "llama4" ||
-                        name == "minimax-m2"
+                        name == "nemotron_h_moe" || name == "minimax-m2"
                     ? 2
                     : 1;
   int64_t found = count("expert_gating_func");
@@ -167,7 +180,8 @@ void Writer::putExperts() {
           std::to_string(widthOf("expert_shared_feed_forward_length",
                                  "ffn_up_shexp.weight")));
   std::string_view name = family.name;
-  bool sums = name == "qwen3moe" || name == "lfm2moe" ||
+  bool sums = name == "qwen3moe" || name == "qwen3vlmoe" ||
+              name == "qwen3next" || name == "lfm2moe" ||
               file.flag(full("expert_weights_norm")).value_or(false);
   putFlag("norm_topk_prob", sums);
   if (known.count("routed_scaling_factor"))
@@ -375,21 +389,26 @@ void Writer::putFamily() {
       form += ", \"clip_qkv\": " + spell(number("attention.clamp_kqv", 1));
     put("attn_config", form + "}");
   }
-  if (name == "lfm2" || name == "lfm2moe") {
-    putFlag("block_auto_adjust_ff_dim", false);
-    put("conv_L_cache", size("shortconv.l_cache"));
-    std::optional<std::vector<double>> heads =
-        file.numbers(full("attention.head_count_kv"));
-    if (!heads || heads->size() != static_cast<size_t>(layers))
-      return fail(full("attention.head_count_kv"),
-                  "expected a number for each of the " +
-                      std::to_string(layers) +
-                      " layers, 0 for those without attention");
-    std::string types;
-    for (double each : *heads)
-      types += (types.empty() ? "" : ", ") +
-               quoted(each > 0 ? "full_attention" : "conv");
-    put("layer_types", "[" + types + "]");
+  if (name == "lfm2" || name == "lfm2moe")
+    putConvolutions();
+  if (name == "falcon-h1")
+    putFalconH1();
+  if (type == "nemotron_h")
+    putNemotronH();
+  if (name == "granitehybrid")
+    putGraniteHybrid();
+  if (name == "granite" &&
+      !file.flag(full("rope.scaling.finetuned")).value_or(true))
+    fail(full("rope.scaling.finetuned"),
+         "expected true: a model without positions is not supported");
+  if (name == "qwen3next" || name == "qwen35" || name == "qwen35moe")
+    putDeltaRules();
+  if (name == "starcoder")
+    putFlag("multi_query", kvHeads == 1);
+  if (name == "qwen2vl" || name == "qwen3vl" || name == "qwen3vlmoe") {
+    // Of texts alone: their three positions are one and the same.
+    full("rope.dimension_sections");
+    full("n_deepstack_layers");
   }
   if (name == "mamba" || name == "mamba2") {
     int64_t inner = size("ssm.inner_size");

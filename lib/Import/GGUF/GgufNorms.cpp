@@ -75,6 +75,13 @@ void Adapter::adapt(Block &block) const {
     // Each group of heads has a norm of its own.
     block.mamba->outNormParts = block.mamba->groups;
   }
+  if (block.deltaRule) {
+    adapt(block.deltaRule->norm);
+    // Heads of values go round those of keys, where classes have those of one
+    // key side by side. So each has a copy of its key: see nameByRole().
+    if (std::string_view(family.name).substr(0, 6) == "qwen35")
+      block.deltaRule->keyHeads = block.deltaRule->heads;
+  }
 }
 
 void Adapter::adapt(Layer &layer) const {

@@ -49,6 +49,7 @@ private:
   }
   std::vector<WeightSource> find(const std::string &role) const;
   std::vector<WeightSource> findState(const std::string &role) const;
+  std::vector<WeightSource> findDelta(const std::string &role) const;
 
   const File &file;
   Layer &layer;
@@ -128,18 +129,83 @@ std::vector<WeightSource> Namer::findState(const std::string &role) const {
   return sources;
 }
 
+/// Of a delta rule.
+static constexpr Role kDeltas[] = {
+    {"in_proj.weight", {"attn_qkv.weight"}},
+    {"conv1d.weight", {"ssm_conv1d.weight"}},
+    {"gate.weight", {"attn_gate.weight"}},
+    {"step.weight", {"ssm_alpha.weight"}},
+    {"step.bias", {"ssm_dt.bias"}},
+    {"beta.weight", {"ssm_beta.weight"}},
+    {"A_log", {"ssm_a"}},
+    {"norm.weight", {"ssm_norm.weight"}},
+    {"out_proj.weight", {"ssm_out.weight"}},
+};
+
+std::vector<WeightSource> Namer::findDelta(const std::string &role) const {
+  const DeltaRule &rule = *std::get<Block>(layer.op).deltaRule;
+  std::string part = role.substr(role.find('.') + 1);
+  // Betas and steps of Qwen3-Next are one tensor, cut as its class has it.
+  if ((part == "beta.weight" || part == "step.weight") &&
+      has("ssm_ba.weight")) {
+    std::vector<WeightSource> sources = resolveWeight(layer, role);
+    for (WeightSource &source : sources)
+      source.tensor = full("ssm_ba.weight");
+    return sources;
+  }
+  for (const Role &row : kDeltas) {
+    if (part != row.role)
+      continue;
+    WeightSource whole{full(row.tensors[0])};
+    const CheckpointTensor *tensor =
+        file.findTensor(substituteLayer(whole.tensor, layer.first));
+    bool reads = part == "in_proj.weight" || part == "conv1d.weight";
+    int64_t wanted = rule.keyHeads * rule.keyDim,
+            values = rule.heads * rule.valueDim;
+    if (!reads || !tensor || tensor->shape.empty())
+      return {whole};
+    int64_t stored = (tensor->shape[0] - values) / 2;
+    if (stored < 1 || stored == wanted || wanted % stored)
+      return {whole};
+    // Queries and keys of the file, again and again.
+    std::vector<WeightSource> sources;
+    for (int64_t begin : {int64_t(0), stored})
+      for (int64_t i = 0; i < wanted / stored; ++i) {
+        sources.push_back(whole);
+        sources.back().begin = begin;
+        sources.back().end = begin + stored;
+      }
+    sources.push_back(whole);
+    sources.back().begin = 2 * stored;
+    sources.back().end = 2 * stored + values;
+    return sources;
+  }
+  return resolveWeight(layer, role);
+}
+
 std::vector<WeightSource> Namer::find(const std::string &role) const {
   for (const Role &row : kOthers)
     if (role == row.role)
       for (const char *tensor : row.tensors)
         if (tensor && (has(tensor) || tensor == row.tensors[0]))
           return {{full(tensor)}};
+  // Falcon-H1's has no ending.
+  if (role == "norm2.weight" && has("ffn_norm"))
+    return {{full("ffn_norm")}};
   std::string base, end;
   for (const char *ending : {".weight", ".bias"})
     if (cutEnd(role, ending, base)) {
       end = ending;
       break;
     }
+  // Queries and gates of each head side by side.
+  if (base == "attention.gate" ||
+      (base == "attention.q" && rows.count("attention.gate.weight"))) {
+    std::vector<WeightSource> sources = resolveWeight(layer, role);
+    for (WeightSource &source : sources)
+      source.tensor = full("attn_q" + end);
+    return sources;
+  }
   // A stack of all experts.
   auto stack = [&](std::string tensor) {
     size_t at = tensor.find(".{e}");
@@ -189,8 +255,12 @@ void Namer::nameBlock() {
   for (const WeightRole &role : roles)
     rows[role.role] = role.rows;
   for (const WeightRole &role : roles) {
-    std::vector<WeightSource> sources = role.role.rfind("mamba.", 0) == 0
-                                            ? findState(role.role)
+    auto starts = [&](const char *with) {
+      return role.role.rfind(with, 0) == 0;
+    };
+    std::vector<WeightSource> sources = starts("mamba.") ? findState(role.role)
+                                        : starts("delta_rule.")
+                                            ? findDelta(role.role)
                                             : find(role.role);
     // Gates and what they gate are one tensor, of which gates are the first.
     bool half = role.role.rfind("ffn.up.", 0) == 0 &&

@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace attune::gguf {
 
@@ -89,6 +90,16 @@ private:
   void putWindow(int64_t period);
   void putChunks();
   void putScales();
+
+  // Of recurrent ones: GgufHybrids.cpp.
+  std::optional<std::vector<double>> headsByLayer();
+  void putKinds(const char *key, const std::vector<double> &attends,
+                const char *attention, const char *other);
+  void putConvolutions();
+  void putGraniteHybrid();
+  void putFalconH1();
+  void putNemotronH();
+  void putDeltaRules();
 
   const File &file;
   const Family &family;
