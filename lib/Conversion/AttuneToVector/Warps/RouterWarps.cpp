@@ -303,8 +303,7 @@ private:
             arith::AndIOp::create(k.b, k.loc, number(k, 1),
                                   arith::ShRUIOp::create(k.b, k.loc, stay, of));
         Value keep = compare(k, arith::CmpIPredicate::ne, bit, number(k, 0));
-        kept.push_back(
-            select(k, keep, element(k, scores, int64_t(i)), lowest));
+        kept.push_back(select(k, keep, element(k, scores, int64_t(i)), lowest));
       }
       return onlyThere(k, toVector(k, kept));
     }
