@@ -9,6 +9,7 @@
 #include "../Generation/Generation.h"
 #include "../Generation/StopText.h"
 #include "../Generation/TokenLogprobs.h"
+#include "../Grammar/GrammarAutomaton.h"
 #include "../Sound/LetterWriter.h"
 #include "CliCompose.h"
 #include "CliTranscribe.h"
@@ -476,6 +477,8 @@ static bool generateHere(CompiledModel &model, const GenerateOptions &given,
         error.message = options.formFile + ": " + error.message;
       return false;
     }
+    if (!options.automaton->note.empty())
+      messages.note(options.automaton->note);
   }
   std::unique_ptr<ChatPrompt> chat;
   if (options.chat && tokenizer) {

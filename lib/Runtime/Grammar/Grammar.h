@@ -51,12 +51,18 @@ public:
   /// Appends to a sequence what stands for these.
   void appendText(Sequence &to, std::string_view bytes);
   void appendRule(Sequence &to, Rule rule) { to.push_back({true, rule}); }
+  /// One byte of these.
+  void appendBytes(Sequence &to, const ByteSet &set) {
+    to.push_back({false, addSet(set)});
+  }
   /// One character of these ranges, in UTF-8.
   void appendRanges(Sequence &to, const std::vector<CodeRange> &ranges);
   /// From `least` to `most` times what `rule` stands for; -1: no limit. False
   /// if that is too much.
   bool appendRepeat(Sequence &to, Rule rule, int64_t least, int64_t most);
 
+  /// Elements of all rules.
+  size_t size() const { return numElements; }
   bool isTooLarge() const { return numElements > mostElements; }
   /// A rule that comes back to itself before it reads anything; -1: none does.
   int64_t findLeftRecursion() const;

@@ -67,6 +67,7 @@ public:
   using State = uint32_t;
   static constexpr State dead = 0;
 
+  /// `texts` are needed for tokens alone.
   GrammarAutomaton(Grammar grammar, std::shared_ptr<const TokenTexts> texts);
 
   State start() const { return first; }
@@ -80,8 +81,13 @@ public:
   bool isComplete(State state) const { return states[state].isComplete; }
   /// A bit for each token of the vocabulary. Means nothing if isTooLarge().
   const std::vector<uint64_t> &allowed(State state);
+  /// What was looked at so far counts no more towards the limit of time.
+  void forgetSteps() { steps = 0; }
   /// The form is beyond a limit of time or memory.
   bool isTooLarge() const { return tooLarge; }
+
+  /// What to tell who asked for the form; empty: nothing.
+  std::string note;
 
 private:
   /// A place to go on from when a rule is through, on top of others.

@@ -7,13 +7,16 @@
 
 #include "SchemaGrammar.h"
 
+#include "GrammarProduct.h"
 #include "Pattern.h"
+#include "SchemaFormats.h"
+#include "SchemaKeywords.h"
 #include "SchemaMerge.h"
 #include "SchemaNumbers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
-#include <iterator>
 #include <memory>
 
 namespace attune::runtime {
@@ -41,10 +44,12 @@ public:
   bool readSchema(const JsonValue &schema, const std::string &where,
                   Grammar::Rule &rule);
   Grammar::Rule anyObject();
+  std::string notes; ///< on what is not checked
 
 private:
   using Sequence = Grammar::Sequence;
   static constexpr unsigned mostDepth = 100;
+  static constexpr int64_t mostCount = 10000; ///< of characters and items
 
   bool fail(const std::string &where, const std::string &what) {
     problem = "schema" + (where.empty() ? "" : " " + where) + ": " + what;
@@ -95,6 +100,24 @@ private:
                    "[^\"\\\\\\x00-\\x1F\\x7F]|\\\\([\"\\\\/bfnrt]|u([0-9a-"
                    "cefA-CEF][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2})");
   }
+  Grammar::Rule characters() {
+    return once(charactersRule, [&](Grammar::Rule rule) {
+      Sequence sequence;
+      grammar.appendRepeat(sequence, character(), 0, -1);
+      grammar.addAlternative(rule, std::move(sequence));
+    });
+  }
+  /// Strings of all limits share their rules.
+  Grammar::Rule charactersUpTo(int64_t most) {
+    if (upTo.empty())
+      upTo.push_back(makeRule({}));
+    while (static_cast<int64_t>(upTo.size()) <= most) {
+      Grammar::Rule next = makeRule({});
+      grammar.addAlternative(next, {{true, character()}, {true, upTo.back()}});
+      upTo.push_back(next);
+    }
+    return upTo[static_cast<size_t>(most)];
+  }
   Grammar::Rule anyString();
   Grammar::Rule anyValue();
   Grammar::Rule arrayOf(Grammar::Rule item);
@@ -120,6 +143,11 @@ private:
                 Grammar::Rule rule);
   bool addObject(const JsonValue &schema, const std::string &where,
                  Grammar::Rule rule);
+  bool addPattern(std::vector<Grammar> &parts, const std::string &pattern,
+                  bool isSearch, bool inString, const std::string &where);
+  bool addCommon(Grammar::Rule rule, std::vector<Grammar> parts, int64_t least,
+                 int64_t most, const std::string &where);
+  void noteFormat(const std::string &name, const std::string &where);
   bool checkKeywords(const JsonValue &schema, const std::string &where);
   bool readCounts(const JsonValue &schema, const char *least, const char *most,
                   const std::string &where, int64_t &from, int64_t &to);
@@ -129,11 +157,15 @@ private:
   std::string &problem;
   unsigned depth = 0;
   int64_t spaceRule = -1, integerRule = -1, numberRule = -1, characterRule = -1,
-          stringRule = -1, valueRule = -1, objectRule = -1;
+          charactersRule = -1, stringRule = -1, valueRule = -1, objectRule = -1;
+  /// Contents of strings that patterns and limits of length restrict.
+  std::vector<std::pair<std::string, Grammar::Rule>> restricted;
+  std::vector<Grammar::Rule> upTo; ///< strings of at most so many characters
   /// Schemas that are referred to, and their rules.
   std::vector<std::pair<const JsonValue *, Grammar::Rule>> known;
   std::vector<std::unique_ptr<JsonValue>> merged; ///< of allOf
   size_t numMerged = 0;
+  size_t budget = 200000; ///< of addProduct() for the whole schema
 };
 } // namespace
 
@@ -144,7 +176,7 @@ private:
 Grammar::Rule SchemaReader::anyString() {
   return once(stringRule, [&](Grammar::Rule rule) {
     Sequence sequence = text("\"");
-    grammar.appendRepeat(sequence, character(), 0, -1);
+    grammar.appendRule(sequence, characters());
     grammar.addAlternative(rule, append(sequence, text("\"")));
   });
 }
@@ -206,20 +238,10 @@ Grammar::Rule SchemaReader::anyValue() {
 
 bool SchemaReader::checkKeywords(const JsonValue &schema,
                                  const std::string &where) {
-  static constexpr std::string_view understood[] = {
-      "type", "enum", "const", "properties", "required", "additionalProperties",
-      "items", "prefixItems", "minItems", "maxItems", "minLength", "maxLength",
-      "pattern", "format", "anyOf", "oneOf", "allOf", "$ref", "$defs",
-      "definitions", "minimum", "maximum", "exclusiveMinimum",
-      "exclusiveMaximum", "multipleOf",
-      // Keys that restrict nothing.
-      "title", "description", "default", "examples", "deprecated", "readOnly",
-      "writeOnly", "$schema", "$id", "$comment", "$anchor", "contentEncoding",
-      "contentMediaType", "nullable"};
-  for (const std::string &key : schema.keys)
-    if (std::find(std::begin(understood), std::end(understood), key) ==
-        std::end(understood))
-      return fail(where, "the keyword '" + key +
+  for (size_t i = 0; i < schema.keys.size(); ++i)
+    if (useOfKeyword(schema, schema.keys[i], schema.items[i]) ==
+        KeywordUse::Unknown)
+      return fail(where, "the keyword '" + schema.keys[i] +
                              "' is not supported, and texts could be invalid "
                              "without it");
   return true;
@@ -273,8 +295,11 @@ bool SchemaReader::readSchema(const JsonValue &schema, const std::string &where,
       appendJson(json, *value);
       grammar.addAlternative(rule, text(json));
     } else if (name == "enum") {
-      if (!value->isArray() || value->items.empty())
+      if (!value->isArray())
         return fail(place, "expected an array of values");
+      if (value->items.empty())
+        return fail(place, "expected a value at least: an empty list allows "
+                           "none");
       for (const JsonValue &item : value->items) {
         std::string json;
         appendJson(json, item);
@@ -349,12 +374,13 @@ bool SchemaReader::mergeParts(JsonValue &to, const JsonValue &schema,
   JsonValue own = schema;
   const JsonValue *parts = schema.find("allOf");
   const JsonValue *reference = schema.find("$ref");
-  for (const char *key : {"allOf", "$ref"}) {
-    auto at = std::find(own.keys.begin(), own.keys.end(), key);
-    if (at == own.keys.end())
+  for (size_t i = own.keys.size(); i-- > 0;) {
+    const std::string &key = own.keys[i];
+    if (key != "allOf" && key != "$ref" &&
+        useOfKeyword(schema, key, schema.items[i]) == KeywordUse::Read)
       continue;
-    own.items.erase(own.items.begin() + (at - own.keys.begin()));
-    own.keys.erase(at);
+    own.items.erase(own.items.begin() + long(i));
+    own.keys.erase(own.keys.begin() + long(i));
   }
   numMerged += countValues(to) + countValues(own);
   if (numMerged > mostMerged)
@@ -390,44 +416,14 @@ bool SchemaReader::addAll(const JsonValue &schema, const std::string &where,
   return true;
 }
 
-/// "#/$defs/name", with the escapes of JSON pointers. Null: there is none.
+/// Null: there is none.
 const JsonValue *SchemaReader::findReference(const JsonValue &reference,
                                              const std::string &where) {
-  if (!reference.isString() || reference.string.substr(0, 1) != "#") {
-    fail(where, "expected a place in this schema, as #/$defs/NAME");
-    return nullptr;
-  }
-  const JsonValue *at = root;
-  std::string_view rest = std::string_view(reference.string).substr(1);
-  while (at && !rest.empty()) {
-    if (rest[0] != '/') {
-      fail(where, "'" + reference.string + "' is no JSON pointer");
-      return nullptr;
-    }
-    rest.remove_prefix(1);
-    size_t end = std::min(rest.find('/'), rest.size());
-    std::string name;
-    for (size_t i = 0; i < end; ++i)
-      if (rest.substr(i, 2) == "~1" || rest.substr(i, 2) == "~0")
-        name += rest[++i] == '1' ? '/' : '~';
-      else
-        name += rest[i];
-    rest.remove_prefix(end);
-    if (at->isArray()) {
-      size_t index = 0;
-      for (char c : name)
-        index = c >= '0' && c <= '9' && index < 100000
-                    ? index * 10 + static_cast<size_t>(c - '0')
-                    : 100000;
-      at = !name.empty() && index < at->items.size() ? &at->items[index]
-                                                     : nullptr;
-    } else {
-      at = at->isObject() ? at->find(name) : nullptr;
-    }
-  }
-  if (!at)
-    fail(where, "there is no '" + reference.string + "'");
-  return at;
+  std::string why;
+  const JsonValue *found = findByReference(*root, reference, why);
+  if (!found)
+    fail(where, why);
+  return found;
 }
 
 bool SchemaReader::addReference(const JsonValue &reference,
@@ -448,10 +444,14 @@ bool SchemaReader::readCounts(const JsonValue &schema, const char *least,
     const JsonValue *count = schema.find(name);
     if (!count)
       continue;
-    if (!count->isInt() || count->integer < 0 || count->integer > 10000)
-      return fail(where + "/" + name,
-                  "expected a whole number from 0 to 10000");
-    *value = count->integer;
+    // 1.0 is a whole number, too.
+    double number = count->real;
+    if (!count->isNumber() || number < 0 || number != std::floor(number))
+      return fail(where + "/" + name, "expected a whole number from 0");
+    if (value == &from && number > double(mostCount))
+      return fail(where + "/" + name, "expected at most 10000");
+    // A lower limit leaves fewer texts, all of them valid.
+    *value = static_cast<int64_t>(std::min(number, double(mostCount)));
   }
   return to < 0 || from <= to ||
          fail(where, std::string(least) + " is more than " + most);
@@ -484,79 +484,132 @@ bool SchemaReader::addNumber(const JsonValue &schema, bool isInteger,
                              const std::string &where, Grammar::Rule rule) {
   NumberBounds bounds;
   std::string keyword, why;
+  std::vector<Grammar> parts;
   if (!bounds.read(schema, isInteger, keyword, why))
     return fail(where + "/" + keyword, why);
-  if (bounds.multipleOf > 1) {
-    addMultiples(grammar, rule, bounds.multipleOf);
+  if (!bounds.hasBounds && !bounds.hasDivisor) {
+    grammar.addAlternative(rule, {{true, isInteger ? integer() : number()}});
     return true;
   }
-  if (!bounds.hasBounds) {
-    grammar.addAlternative(rule, {{true, isInteger ? integer() : number()}});
+  if (bounds.hasDivisor && !bounds.hasBounds) {
+    addMultiples(grammar, rule, bounds);
     return true;
   }
   std::string pattern = describeNumbers(bounds, isInteger);
   if (pattern.empty())
     return fail(where, "no number is within these bounds");
-  Sequence sequence;
-  if (!appendPattern(grammar, sequence, pattern, /*isSearch=*/false,
-                     /*inString=*/false, why))
-    return fail(where, why);
-  grammar.addAlternative(rule, std::move(sequence));
-  return true;
+  if (!addPattern(parts, pattern, /*isSearch=*/false, /*inString=*/false,
+                  where))
+    return false;
+  if (bounds.hasDivisor) {
+    Grammar &part = parts.emplace_back();
+    part.root = part.addRule();
+    addMultiples(part, part.root, bounds);
+  }
+  Grammar::Rule content = grammar.addRule();
+  grammar.addAlternative(rule, {{true, content}});
+  return addCommon(content, std::move(parts), 0, -1, where);
 }
 
 bool SchemaReader::addString(const JsonValue &schema, const std::string &where,
                              Grammar::Rule rule) {
-  static constexpr std::pair<std::string_view, std::string_view> formats[] = {
-      {"date", "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\\d|2[0-8])$"},
-      {"time", "^([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]([01]"
-               "\\d|2[0-3]):[0-5]\\d)$"},
-      {"date-time",
-       "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\\d|2[0-8])T([01]\\d|2[0-3]):[0-5]\\d"
-       ":[0-5]\\d(\\.\\d{1,9})?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)$"},
-      {"uuid", "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"},
-      {"ipv4", "^((25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)\\.){3}(25[0-5]|2[0-4]"
-               "\\d|1\\d\\d|[1-9]?\\d)$"},
-      {"email", "^[a-zA-Z0-9_+-]+(\\.[a-zA-Z0-9_+-]+){0,8}@[a-zA-Z0-9]([a-zA-Z"
-                "0-9-]{0,30}[a-zA-Z0-9])?(\\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,30}[a-"
-                "zA-Z0-9])?){1,4}$"}};
-  const JsonValue *pattern = schema.find("pattern");
-  const JsonValue *format = schema.find("format");
   int64_t least = 0, most = -1;
   if (!readCounts(schema, "minLength", "maxLength", where, least, most))
     return false;
-  bool counts = least > 0 || most >= 0;
-  std::string_view source;
-  std::string place = where + (pattern ? "/pattern" : "/format");
-  if (pattern) {
-    if (!pattern->isString())
-      return fail(place, "expected a regular expression");
-    source = pattern->string;
-  } else if (format) {
-    if (!format->isString())
-      return fail(place, "expected a name of a format");
-    for (auto [name, expression] : formats)
-      if (name == format->string)
-        source = expression;
-    if (source.empty())
-      return fail(place, "the format '" + format->string +
-                             "' is not supported; date, time, date-time, uuid, "
-                             "ipv4 and email are");
+  std::vector<Grammar> parts;
+  std::string key;
+  for (const char *keyword : {"pattern", "format"}) {
+    const JsonValue *value = schema.find(keyword);
+    if (!value)
+      continue;
+    bool isFormat = std::string_view(keyword) == "format";
+    std::string place = where + "/" + keyword, why;
+    if (!value->isString())
+      return fail(place, isFormat ? "expected a name of a format"
+                                  : "expected a regular expression");
+    std::string source =
+        isFormat ? patternOfFormat(value->string) : value->string;
+    if (isFormat && source.empty())
+      noteFormat(value->string, place);
+    else if (!addPattern(parts, source, /*isSearch=*/true, /*inString=*/true,
+                         place))
+      return false;
+    else
+      key += "\n" + source;
   }
-  if ((pattern && format) || (counts && (pattern || format)))
-    return fail(place, "it stands beside another keyword that restricts, which "
-                       "is not supported");
   Sequence sequence = text("\"");
-  if (pattern || format) {
-    std::string why;
-    if (!appendPattern(grammar, sequence, source, /*isSearch=*/true,
-                       /*inString=*/true, why))
-      return fail(place, why);
-  } else if (!grammar.appendRepeat(sequence, character(), least, most)) {
-    return fail(where, "the schema is too large");
+  if (parts.empty()) {
+    for (int64_t i = 0; i < least; ++i)
+      grammar.appendRule(sequence, character());
+    grammar.appendRule(sequence,
+                       most < 0 ? characters() : charactersUpTo(most - least));
+    // The rule of a long string is shared, but its beginning is not.
+    if (grammar.isTooLarge())
+      return fail(where, "the schema is too large");
+  } else {
+    // Such members often come several times.
+    key += "\n" + std::to_string(least) + "," + std::to_string(most);
+    auto same =
+        std::find_if(restricted.begin(), restricted.end(),
+                     [&](const auto &known) { return known.first == key; });
+    if (same == restricted.end()) {
+      Grammar::Rule content = grammar.addRule();
+      if (!addCommon(content, std::move(parts), least, most, where))
+        return false;
+      same = restricted.insert(same, {key, content});
+    }
+    grammar.appendRule(sequence, same->second);
   }
   grammar.addAlternative(rule, append(sequence, text("\"")));
   return true;
+}
+
+/// The texts of a pattern as one of several grammars.
+bool SchemaReader::addPattern(std::vector<Grammar> &parts,
+                              const std::string &pattern, bool isSearch,
+                              bool inString, const std::string &where) {
+  Grammar &part = parts.emplace_back();
+  Sequence sequence;
+  std::string why;
+  if (!appendPattern(part, sequence, pattern, isSearch, inString, why))
+    return fail(where, why);
+  part.root = part.addRule();
+  part.addAlternative(part.root, std::move(sequence));
+  return part.findLeftRecursion() < 0 ||
+         fail(where, "the regular expression repeats nothing without end");
+}
+
+/// What all grammars have, with so many characters.
+bool SchemaReader::addCommon(Grammar::Rule rule, std::vector<Grammar> parts,
+                             int64_t least, int64_t most,
+                             const std::string &where) {
+  // A lower limit of a long text leaves fewer texts, all of them valid.
+  static constexpr int64_t brief = 64;
+  ProductResult result = addProduct(grammar, rule, parts, least, most, budget);
+  for (int attempt = 0; attempt < 4 && result == ProductResult::TooLarge &&
+                        most > std::max(least, brief);
+       ++attempt) {
+    most = std::max({least, most / 4, brief});
+    result = addProduct(grammar, rule, parts, least, most, budget);
+  }
+  if (result == ProductResult::NoText)
+    return fail(where, "no text is all that is asked for here");
+  return result == ProductResult::Done ||
+         fail(where, "the schema is too large");
+}
+
+/// A format that is not known says nothing of values.
+void SchemaReader::noteFormat(const std::string &name,
+                              const std::string &where) {
+  static constexpr size_t mostBytes = 300;
+  if (notes.size() > mostBytes)
+    return;
+  std::string shown;
+  appendJsonString(shown, name.substr(0, 40));
+  std::string place;
+  appendJsonString(place, where.substr(0, 80));
+  notes += (notes.empty() ? "" : "; ") + ("the schema's format " + shown) +
+           " at " + place + " is not known and restricts nothing";
 }
 
 bool SchemaReader::addArray(const JsonValue &schema, const std::string &where,
@@ -565,22 +618,28 @@ bool SchemaReader::addArray(const JsonValue &schema, const std::string &where,
   if (!readCounts(schema, "minItems", "maxItems", where, least, most))
     return false;
   std::vector<Grammar::Rule> firsts;
-  if (const JsonValue *prefix = schema.find("prefixItems")) {
+  const JsonValue *items = schema.find("items");
+  const char *prefixKey = "prefixItems", *itemsKey = "items";
+  if (items && items->isArray()) { // as drafts to 2019-09 wrote it
+    prefixKey = "items";
+    itemsKey = "additionalItems";
+    items = schema.find(itemsKey);
+  }
+  if (const JsonValue *prefix = schema.find(prefixKey)) {
+    std::string place = where + "/" + prefixKey;
     if (!prefix->isArray())
-      return fail(where + "/prefixItems", "expected an array of schemas");
+      return fail(place, "expected an array of schemas");
     for (size_t i = 0; i < prefix->items.size(); ++i)
-      if (!readSchema(prefix->items[i],
-                      where + "/prefixItems/" + std::to_string(i),
+      if (!readSchema(prefix->items[i], place + "/" + std::to_string(i),
                       firsts.emplace_back()))
         return false;
   }
-  const JsonValue *items = schema.find("items");
   bool hasMore = !(items && items->isBool() && !items->boolean);
   // After items that are named, others may come but need not.
   if (!firsts.empty() && !items)
     hasMore = false;
   Grammar::Rule item = 0;
-  if (hasMore && (items ? !readSchema(*items, where + "/items", item)
+  if (hasMore && (items ? !readSchema(*items, where + "/" + itemsKey, item)
                         : (item = anyValue(), false)))
     return false;
   auto numFirst = static_cast<int64_t>(firsts.size());
@@ -713,7 +772,7 @@ bool SchemaReader::addObject(const JsonValue &schema, const std::string &where,
 }
 
 bool buildSchemaGrammar(const JsonValue &schema, Grammar &grammar,
-                        std::string &problem) {
+                        std::string &problem, std::string &note) {
   problem.clear();
   if (countValues(schema) > mostValues) {
     problem = "schema: has more than " + std::to_string(mostValues) + " values";
@@ -722,6 +781,7 @@ bool buildSchemaGrammar(const JsonValue &schema, Grammar &grammar,
   SchemaReader reader(&schema, grammar, problem);
   if (!reader.readSchema(schema, "", grammar.root))
     return false;
+  note = reader.notes;
   if (grammar.findLeftRecursion() < 0)
     return true;
   problem = "schema: a schema refers to itself without anything between";

@@ -24,9 +24,10 @@
 
 namespace attune::runtime {
 
-/// `problem` says what is wrong where in the schema, as a JSON pointer.
+/// `problem` says what is wrong where in the schema, as a JSON pointer; `note`,
+/// what is not checked.
 bool buildSchemaGrammar(const JsonValue &schema, Grammar &grammar,
-                        std::string &problem);
+                        std::string &problem, std::string &note);
 
 /// Any object of JSON.
 void buildObjectGrammar(Grammar &grammar);

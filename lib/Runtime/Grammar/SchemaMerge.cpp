@@ -98,7 +98,9 @@ static bool mergeKeyword(std::string_view key, JsonValue &to,
     return intersect(to, from);
   if (key == "properties")
     return mergeMembers(to, from);
-  if (key == "items") {
+  if (key == "items" || key == "additionalItems") {
+    if (to.isArray() || from.isArray()) // a schema for each
+      return false;
     to = bothOf(std::move(to), from);
     return true;
   }
@@ -118,10 +120,7 @@ static bool mergeKeyword(std::string_view key, JsonValue &to,
       to = from;
     return true;
   }
-  // What says nothing of values may differ.
-  return isOneOf(key, {"title", "description", "default", "examples",
-                       "deprecated", "readOnly", "writeOnly", "$schema", "$id",
-                       "$comment", "$anchor", "$defs", "definitions"});
+  return isOneOf(key, {"$defs", "definitions"});
 }
 
 /// Whether what a schema says of members that it does not name would be asked

@@ -41,6 +41,7 @@ struct Exchange {
   int64_t promptTokens = 0, cachedTokens = 0, newTokens = 0;
   double firstToken = 0; ///< when it came
   std::string finish;    ///< why the text ended
+  std::string note;      ///< what was not as the request may think; or empty
   int status = 0;        ///< of the reply; the loop keeps it
 };
 using ExchangePtr = std::shared_ptr<Exchange>;

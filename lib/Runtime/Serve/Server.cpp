@@ -335,6 +335,11 @@ void Server::note(const Exchange &exchange, int status) {
     object += ",\"finish_reason\":";
     appendJsonString(object, exchange.finish);
   }
+  if (!exchange.note.empty()) {
+    text += " note: " + exchange.note;
+    object += ",\"note\":";
+    appendJsonString(object, exchange.note);
+  }
   load.clear();
   log.line(text, object + "}");
 }
