@@ -440,6 +440,12 @@ void Server::dispatch(Connection &connection, HttpRequest request) {
   if (!type || strncasecmp(type->c_str(), json, std::strlen(json)) != 0)
     return refuse(connection, request, 415,
                   "expected 'Content-Type: application/json'");
+  const std::string *coding = request.find("content-encoding");
+  if (coding && strcasecmp(coding->c_str(), "identity") != 0)
+    return refuse(connection, request, 415,
+                  "compressed bodies are not read; send it without "
+                  "'Content-Encoding'",
+                  "Accept-Encoding: identity\r\n");
   queue(connection, std::move(request));
 }
 
