@@ -127,7 +127,7 @@ TEST(HttpParser, RefusesWhatHasTwoMeanings) {
   EXPECT_EQ(statusOf("GET  / HTTP/1.1\r\n" + end), 400);
   EXPECT_EQ(statusOf("GET / HTTP/1.2\r\n" + end), 505);
   EXPECT_EQ(statusOf("G(T / HTTP/1.1\r\n" + end), 400);
-  EXPECT_EQ(statusOf("GET http://here/ HTTP/1.1\r\n" + end), 400);
+  EXPECT_EQ(statusOf("GET http://a@here/ HTTP/1.1\r\n" + end), 400);
   EXPECT_EQ(statusOf(get + "Name : value\r\n" + end), 400);
   EXPECT_EQ(statusOf(get + host + " folded\r\n\r\n"), 400);
   EXPECT_EQ(statusOf(get +
