@@ -250,6 +250,12 @@ static std::string imageOf(const void *address) {
       line[length - 1] = '\0';
     if (const char *path = std::strchr(line, '/'))
       image = path;
+    // The kernel writes a line's end in a name as \012, and nothing else so.
+    std::string undone = image;
+    for (size_t at; (at = undone.find("\\012")) != std::string::npos;)
+      undone.replace(at, 4, "\n");
+    if (access(image.c_str(), F_OK) != 0 && access(undone.c_str(), F_OK) == 0)
+      image = undone;
     break;
   }
   std::free(line);

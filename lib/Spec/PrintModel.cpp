@@ -77,7 +77,9 @@ static Json print(const Generation &generation) {
     json["begin_suppress"] = generation.beginSuppress;
   for (const auto &[setting, value] : generation.sampling) {
     Json &entry = json["sampling"][setting->name];
-    if (setting->kind == SamplingSetting::Flag)
+    if (setting->kind == SamplingSetting::Flag && value == 2)
+      entry = "never";
+    else if (setting->kind == SamplingSetting::Flag)
       entry = value != 0;
     else if (setting->kind == SamplingSetting::Whole)
       entry = int64_t(value);

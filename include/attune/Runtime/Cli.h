@@ -104,6 +104,10 @@ struct GenerateOptions {
   int64_t maxNewTokens = -1; ///< -1: to the end of the context
   int64_t maxLength = -1;    ///< with the prompt; where maxNewTokens is -1
   int64_t beams = 1;         ///< more: beam search
+  /// How they are compared and when they stop, as transformers means it: the
+  /// model says so. 0: false, 1: true, 2: "never".
+  double lengthPenalty = 1;
+  int64_t earlyStopping = 0;
   bool ignoreEos = false;
   /// Tokens that end a text beside those that the model names.
   std::vector<int64_t> moreEnds;

@@ -657,7 +657,7 @@ struct SamplingSetting {
   enum Kind { Flag, Whole, Real };
   const char *name; ///< as transformers calls it
   Kind kind;
-  double least, most; ///< both allowed
+  double least, most; ///< both allowed; a flag to 2 may be "never", too
   double neutral;     ///< what changes nothing; -1: no value
   const char *doc;
 };

@@ -13,6 +13,7 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace attune;
@@ -27,6 +28,15 @@ static bool isTokenizerFile(llvm::StringRef path) {
          (name.starts_with("rwkv_vocab") && name.ends_with(".txt"));
 }
 
+static bool isCompiledBinary(const std::string &path) {
+  if (!llvm::sys::fs::is_regular_file(path))
+    return false;
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                          /*RequiresNullTerminator=*/false);
+  return file && (*file)->getBuffer().starts_with("\x7f"
+                                                  "ELF");
+}
+
 ExitCode driver::runTokenize(const Options &options, Report &report) {
   if (!llvm::sys::fs::exists(options.model))
     return report.fail("'" + options.model + "': no such file or folder");
@@ -36,6 +46,9 @@ ExitCode driver::runTokenize(const Options &options, Report &report) {
     path = options.model;
   if (path.empty())
     path = findTokenizerFile(options.model);
+  if (path.empty() && isCompiledBinary(options.model))
+    return report.fail("'" + options.model +
+                       "' is a compiled binary, not a model; run it itself");
   if (path.empty())
     return report.fail("'" + options.model +
                        "' has no tokenizer beside it; name one with "

@@ -69,7 +69,6 @@ static constexpr Unsupported unsupported[] = {
     {"max_time", 0},
     {"no_speech_threshold", 0},
     {"num_beam_groups", 1},
-    {"num_beams", 1},
     {"num_return_sequences", 1},
     {"penalty_alpha", 0},
     {"sequence_bias", 0},
@@ -114,6 +113,15 @@ static void warnOfUnsupported(Config &config, const GenerationSource &source,
                   "generate does not have these settings, so that its text "
                   "may differ from that of transformers: " +
                       names);
+  const Value *beams = config.peek("num_beams");
+  if (beams && beams->isNumber() && beams->real > 1) {
+    char option[32];
+    std::snprintf(option, sizeof(option), "--beams=%.0f", beams->real);
+    diags.warning(config.locate("num_beams"),
+                  std::string("transformers searches with beams here; "
+                              "generate does so with ") +
+                      option);
+  }
 }
 
 /// The number of a setting; nothing if it is absent or wrong.
@@ -123,6 +131,12 @@ static std::optional<double> readSetting(Config &config,
   const Value *value = config.get(setting.name);
   if (!value)
     return std::nullopt;
+  if (setting.kind == Setting::Flag && setting.most == 2 && value->isString()) {
+    if (value->text == "never")
+      return 2;
+    config.error(setting.name, "expected true, false or \"never\"");
+    return std::nullopt;
+  }
   if (setting.kind == Setting::Flag)
     return config.flag(setting.name, false);
   bool whole = setting.kind == Setting::Whole;

@@ -23,6 +23,9 @@
 
 namespace attune::runtime {
 
+/// Of a line of the input, and of a conversation that is loaded.
+static constexpr size_t mostBytes = size_t(1) << 24;
+
 //===----------------------------------------------------------------------===//
 // Options
 //===----------------------------------------------------------------------===//
@@ -188,6 +191,7 @@ bool ChatProgram::command(const std::string &line, bool &done, Error &error) {
         "/image FILE   show the model a picture with the next message\n"
         "/reset        start a new conversation (the system text stays)\n"
         "/save FILE    write the conversation as JSON\n"
+        "/load FILE    go on with a conversation that /save wrote\n"
         "/quit         leave, as does Ctrl-D\n"
         "Ctrl-C stops an answer. Alt-Enter begins another line. A line that "
         "begins with // says the rest of it from the second / on.");
@@ -197,17 +201,28 @@ bool ChatProgram::command(const std::string &line, bool &done, Error &error) {
   } else if (name == "/system") {
     conversation.setSystem(rest);
     say(rest.empty() ? "no system text" : "the system text is set");
-  } else if ((name == "/save" || name == "/image") && rest.empty()) {
+  } else if ((name == "/save" || name == "/load" || name == "/image") &&
+             rest.empty()) {
     return error.badInput(name + " needs a file's name");
   } else if (name == "/save") {
     return save(rest, error);
+  } else if (name == "/load") {
+    std::string json;
+    if (!readWholeFile(rest, mostBytes, json, error))
+      return false;
+    if (!conversation.fromJson(json, error)) {
+      error.message = rest + ": " + error.message;
+      return false;
+    }
+    say("loaded from " + rest);
   } else if (name == "/image") {
     if (!conversation.attach(rest, error))
       return false;
     say(rest + " is shown with the next message");
   } else {
-    std::string nearest = nearestName(
-        name, {"/help", "/image", "/reset", "/system", "/save", "/quit"});
+    std::string nearest =
+        nearestName(name, {"/help", "/image", "/load", "/reset", "/system",
+                           "/save", "/quit"});
     return error.badInput("there is no command '" + name + "'" +
                           (nearest.empty()
                                ? "; /help lists them"
@@ -251,7 +266,6 @@ bool ChatProgram::talk(Error &error) {
 }
 
 bool ChatProgram::readLines(Error &error) {
-  static constexpr size_t mostBytes = size_t(1) << 24;
   bool done = false;
   for (int c = 0; c != EOF && !done;) {
     std::string line;

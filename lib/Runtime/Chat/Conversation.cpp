@@ -7,6 +7,7 @@
 
 #include "Conversation.h"
 
+#include "attune/Runtime/Json.h"
 #include "attune/Runtime/Picture.h"
 
 #include <algorithm>
@@ -116,6 +117,45 @@ std::string Conversation::toJson() const {
     out += "}";
   }
   return out + "]\n";
+}
+
+bool Conversation::fromJson(const std::string &json, Error &error) {
+  JsonValue list;
+  std::string why;
+  if (!parseJson(json, list, why))
+    return error.badInput(why);
+  if (!list.isArray())
+    return error.badInput(std::string("expected an array of messages, found ") +
+                          list.kindName());
+  std::vector<ChatMessage> loaded;
+  for (const JsonValue &item : list.items) {
+    std::string place = "message " + std::to_string(loaded.size() + 1);
+    const JsonValue *role = item.isObject() ? item.find("role") : nullptr;
+    const JsonValue *content = item.isObject() ? item.find("content") : nullptr;
+    bool isSystem = role && role->isString() && role->string == "system";
+    if (!role || !role->isString() || !content ||
+        (isSystem ? !loaded.empty()
+                  : role->string != "user" && role->string != "assistant"))
+      return error.badInput(place + ": expected {\"role\", \"content\"} of the "
+                                    "user or the assistant, or first of the "
+                                    "system");
+    if (!content->isString())
+      return error.badInput(place +
+                            ": expected a text as its content; pictures "
+                            "are not loaded");
+    const JsonValue *reasoning = item.find("reasoning_content");
+    if (reasoning && !reasoning->isString())
+      return error.badInput(place + ": expected a text as reasoning_content");
+    ChatMessage &message = loaded.emplace_back();
+    message.role = role->string;
+    message.content = content->string;
+    if (reasoning)
+      message.reasoning = reasoning->string;
+  }
+  hasSystem = !loaded.empty() && loaded[0].role == "system";
+  messages = std::move(loaded);
+  attached.clear();
+  return true;
 }
 
 bool Conversation::step(const int64_t *ids, size_t count, Error &error) {

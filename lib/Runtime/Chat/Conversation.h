@@ -39,6 +39,8 @@ public:
   /// The messages as JSON, an array of {"role", "content"}; pictures are parts
   /// that name their files.
   std::string toJson() const;
+  /// Goes on with messages that toJson() wrote, without pictures.
+  bool fromJson(const std::string &json, Error &error);
   int64_t capacity() const { return session->capacity(); }
   /// Ids that the last turn computed before its answer, and those that it
   /// found in the cache.

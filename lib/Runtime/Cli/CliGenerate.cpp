@@ -11,6 +11,7 @@
 #include "../Generation/Generation.h"
 #include "../Generation/StopText.h"
 #include "../Generation/TokenLogprobs.h"
+#include "../Grammar/GrammarAutomaton.h"
 #include "../Sound/LetterWriter.h"
 #include "CliCompose.h"
 #include "CliTranscribe.h"
@@ -533,8 +534,11 @@ bool Writer::makeForm(Error &error) {
     return false;
   constraints.reset(new ConstraintFactory(*tokenizer));
   options.automaton = constraints->make(options.form, error);
-  if (options.automaton)
+  if (options.automaton) {
+    if (!options.automaton->note.empty())
+      messages.note(options.automaton->note);
     return true;
+  }
   if (!options.formFile.empty())
     error.message = options.formFile + ": " + error.message;
   return false;

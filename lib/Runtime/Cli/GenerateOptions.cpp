@@ -433,6 +433,14 @@ bool GenerateOptions::takeSettings(const ModelInfo &info, std::string &taken,
   takeReal("repetition_penalty", "repetition-penalty",
            sampling.repetitionPenalty);
   takeWhole("no_repeat_ngram_size", "no-repeat-ngram", sampling.noRepeatNgram);
+  if (beams > 1) {
+    takeReal("length_penalty", "", lengthPenalty);
+    const double *stopping = find("early_stopping");
+    if (stopping && *stopping != 0) {
+      earlyStopping = *stopping == 2 ? 2 : 1;
+      note("early_stopping", earlyStopping == 2 ? "never" : "true");
+    }
+  }
   if (!ignoreEos) {
     takeWhole("min_length", "min-new-tokens", sampling.minLength);
     takeWhole("min_new_tokens", "min-new-tokens", sampling.minNewTokens);

@@ -19,7 +19,7 @@ struct Candidate {
   int64_t beam, id;
 };
 
-/// A text that ended, by its score per token.
+/// A text that ended, by its score.
 struct Finished {
   double score;
   std::vector<int64_t> ids;
@@ -29,15 +29,15 @@ class Search {
 public:
   Search(Session &session, const BeamOptions &options,
          const std::vector<int64_t> &start)
-      : session(session), beams(options.beams), ends(options.ends),
-        start(start), rules(options.sampling), texts(beams),
+      : session(session), options(options), beams(options.beams),
+        ends(options.ends), start(start), rules(options.sampling), texts(beams),
         scores(beams, minusInfinity) {
     scores[0] = 0; // all beams are the same at first
   }
 
   /// Takes the logits of all beams a token further. `forced` is an id, or -1.
   bool extend(int64_t forced, const std::vector<int64_t> &banned, Error &error);
-  /// Whether no open text can become better than what ended.
+  /// Whether the search stops before its limit.
   bool isDone() const;
   std::vector<int64_t> best(bool &ended);
   /// The last token of each beam.
@@ -56,8 +56,12 @@ private:
   bool collect(int64_t forced, const std::vector<int64_t> &banned,
                Error &error);
   void finish(double score, std::vector<int64_t> ids);
+  double penalize(double score, size_t length) const {
+    return score / std::pow(static_cast<double>(length), options.lengthPenalty);
+  }
 
   Session &session;
+  const BeamOptions &options;
   const int64_t beams;
   const std::vector<int64_t> &ends;
   const std::vector<int64_t> &start;
@@ -77,11 +81,11 @@ bool better(const Candidate &a, const Candidate &b) {
   return a.beam != b.beam ? a.beam < b.beam : a.id < b.id;
 }
 
-/// The best continuations: twice as many as beams, as each beam may end.
+/// The best continuations: as many as beams and as each beam has ends.
 bool Search::collect(int64_t forced, const std::vector<int64_t> &banned,
                      Error &error) {
   int64_t vocabulary = session.vocabulary();
-  auto wanted = static_cast<size_t>(2 * beams);
+  size_t wanted = std::max<size_t>(2, 1 + ends.size()) * size_t(beams);
   candidates.clear();
   const float *all = forced >= 0 ? nullptr : session.logits(error);
   if (forced < 0 && !all)
@@ -129,7 +133,7 @@ bool Search::collect(int64_t forced, const std::vector<int64_t> &banned,
 }
 
 void Search::finish(double score, std::vector<int64_t> ids) {
-  Finished text = {score / static_cast<double>(ids.size()), std::move(ids)};
+  Finished text = {penalize(score, ids.size()), std::move(ids)};
   auto place = std::find_if(
       finished.begin(), finished.end(),
       [&](const Finished &other) { return text.score > other.score; });
@@ -180,9 +184,14 @@ bool Search::isDone() const {
   double open = *std::max_element(scores.begin(), scores.end());
   if (open == minusInfinity)
     return true;
-  return static_cast<int64_t>(finished.size()) == beams &&
-         finished.back().score >=
-             open / static_cast<double>(texts.front().size());
+  if (static_cast<int64_t>(finished.size()) < beams)
+    return false;
+  if (options.stopping == EarlyStopping::Yes)
+    return true;
+  size_t length = texts.front().size();
+  if (options.stopping == EarlyStopping::Never && options.lengthPenalty > 0)
+    length = static_cast<size_t>(options.limit);
+  return finished.back().score >= penalize(open, length);
 }
 
 std::vector<int64_t> Search::best(bool &ended) {
@@ -193,10 +202,11 @@ std::vector<int64_t> Search::best(bool &ended) {
     highest = finished.front().score;
     result = finished.front().ids;
   }
-  if (isDone())
+  // At the limit open texts count, too, whatever ended.
+  if (isDone() && static_cast<int64_t>(texts.front().size()) < options.limit)
     return result;
   for (int64_t beam = 0; beam < beams; ++beam) {
-    double score = scores[beam] / static_cast<double>(texts[beam].size());
+    double score = penalize(scores[beam], texts[beam].size());
     if (scores[beam] == minusInfinity || score <= highest)
       continue;
     highest = score;

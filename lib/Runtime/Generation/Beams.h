@@ -13,8 +13,15 @@
 
 namespace attune::runtime {
 
+/// When a search with as many ended texts as beams stops: once no open text
+/// would be better than the worst of them if it ended now; at once; or once no
+/// open text can become better than that until the limit.
+enum class EarlyStopping { No, Yes, Never };
+
 struct BeamOptions {
-  int64_t beams = 1;         ///< rows of the session
+  int64_t beams = 1; ///< rows of the session
+  double lengthPenalty = 1;
+  EarlyStopping stopping = EarlyStopping::No;
   int64_t limit = 1;         ///< most new tokens
   std::vector<int64_t> ends; ///< a text stops after any of these
   int64_t forced = -1;       ///< the first new token, or -1
@@ -25,10 +32,11 @@ struct BeamOptions {
   SamplingOptions sampling;
 };
 
-/// The likeliest text by its log-probability per new token among those that
-/// stay within the `beams` best at every token. Texts that ended leave their
-/// beam to others; the search stops once none can become better than the worst
-/// of as many that ended. `ended`: by an end token.
+/// The best text among those that stay within the `beams` likeliest at every
+/// token. Its score is its log-probability divided by the number of new tokens
+/// to the power of the length penalty. Texts that ended leave their beam to
+/// others. All of it is as in transformers 4.57. `ended`: by an end
+/// token.
 bool searchBeams(Session &session, const BeamOptions &options,
                  const std::vector<int64_t> &start, std::vector<int64_t> &best,
                  bool &ended, Error &error);

@@ -291,6 +291,8 @@ bool Generation::start(const std::vector<int64_t> &prompt, Error &error) {
 bool Generation::search(std::string &stoppedBy, Error &error) {
   BeamOptions beams;
   beams.beams = options.beams;
+  beams.lengthPenalty = options.lengthPenalty;
+  beams.stopping = static_cast<EarlyStopping>(options.earlyStopping);
   beams.limit = limit.tokens;
   beams.ends = ends;
   beams.forced = forced;

@@ -249,7 +249,8 @@ bool executePerplexity(CompiledModel &model, const PerplexityOptions &options,
                           "texts");
   std::string text;
   std::vector<int64_t> tokens;
-  if (!readWholeFile(options.file, SIZE_MAX, text, error))
+  constexpr size_t mostBytes = size_t(64) << 20;
+  if (!readWholeFile(options.file, mostBytes, text, error))
     return false;
   std::unique_ptr<Tokenizer> tokenizer = Tokenizer::open(info, error);
   if (!tokenizer || !tokenizer->encode(text, tokens, error))

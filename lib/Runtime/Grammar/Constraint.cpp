@@ -33,12 +33,12 @@ ConstraintFactory::ConstraintFactory(const Tokenizer &tokenizer)
 ConstraintFactory::~ConstraintFactory() = default;
 
 static bool buildGrammar(const TextForm &form, Grammar &grammar,
-                         std::string &problem) {
+                         std::string &problem, std::string &note) {
   switch (form.kind) {
   case TextForm::Kind::JsonSchema: {
     JsonValue schema;
     if (parseJson(form.source, schema, problem))
-      return buildSchemaGrammar(schema, grammar, problem);
+      return buildSchemaGrammar(schema, grammar, problem, note);
     problem = "the schema is not JSON: " + problem;
     return false;
   }
@@ -79,8 +79,8 @@ std::shared_ptr<GrammarAutomaton> ConstraintFactory::make(const TextForm &form,
     return nullptr;
   }
   Grammar grammar;
-  std::string problem;
-  if (!buildGrammar(form, grammar, problem)) {
+  std::string problem, note;
+  if (!buildGrammar(form, grammar, problem, note)) {
     error.badInput(problem);
     return nullptr;
   }
@@ -94,6 +94,7 @@ std::shared_ptr<GrammarAutomaton> ConstraintFactory::make(const TextForm &form,
     texts.reset(new TokenTexts(tokenizer));
   std::shared_ptr<GrammarAutomaton> automaton(
       new GrammarAutomaton(std::move(grammar), texts));
+  automaton->note = std::move(note);
   if (automaton->isTooLarge()) {
     error.badInput(tooLarge);
     return nullptr;

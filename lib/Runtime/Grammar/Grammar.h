@@ -57,6 +57,11 @@ public:
     to.push_back({true, rule});
     ++numElements;
   }
+  /// One byte of these.
+  void appendSet(Sequence &to, const ByteSet &set) {
+    to.push_back({false, addSet(set)});
+    ++numElements;
+  }
   /// One character of these ranges, in UTF-8.
   void appendRanges(Sequence &to, const std::vector<CodeRange> &ranges);
   /// From `least` to `most` times what `rule` stands for; -1: no limit. False
@@ -68,6 +73,8 @@ public:
   bool isTooLarge() const {
     return numElements > mostElements || sets.size() > mostSets;
   }
+  /// Elements of all rules.
+  size_t size() const { return numElements; }
   /// A rule that comes back to itself before it reads anything; -1: none does.
   int64_t findLeftRecursion() const;
   /// Removes alternatives that no text comes to the end of, so that no text is
@@ -80,10 +87,6 @@ public:
 
 private:
   uint32_t addSet(const ByteSet &set);
-  void appendSet(Sequence &to, const ByteSet &set) {
-    to.push_back({false, addSet(set)});
-    ++numElements;
-  }
   std::vector<char> findRules(bool (Grammar::*isGood)(Element) const) const;
   bool isNothing(Element) const { return false; }
   bool hasBytes(Element element) const { return sets[element.index].any(); }

@@ -69,6 +69,7 @@ public:
   using State = uint32_t;
   static constexpr State dead = 0;
 
+  /// `texts` are needed for tokens alone.
   GrammarAutomaton(Grammar grammar, std::shared_ptr<const TokenTexts> texts);
 
   State start() const { return first; }
@@ -83,8 +84,18 @@ public:
   bool isComplete(State state) const { return states[state].isComplete; }
   /// A bit for each token of the vocabulary. Means nothing if isTooLarge().
   const std::vector<uint64_t> &allowed(State state);
+  /// The steps since they were last asked for, which count no more towards the
+  /// limit of time.
+  size_t takeSteps() {
+    size_t count = steps;
+    steps = 0;
+    return count;
+  }
   /// The form is beyond a limit of time or memory.
   bool isTooLarge() const { return tooLarge; }
+
+  /// What to tell who asked for the form; empty: nothing.
+  std::string note;
 
 private:
   /// A place to go on from when a rule is through, on top of others.

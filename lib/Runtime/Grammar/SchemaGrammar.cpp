@@ -7,11 +7,13 @@
 
 #include "SchemaGrammar.h"
 
-#include "SchemaNumbers.h"
+#include "GrammarProduct.h"
+#include "SchemaFormats.h"
+#include "SchemaKeywords.h"
 #include "SchemaReader.h"
 
 #include <algorithm>
-#include <iterator>
+#include <cmath>
 
 namespace attune::runtime {
 
@@ -25,9 +27,23 @@ static constexpr size_t mostValues = 20000;
 Grammar::Rule SchemaReader::anyString() {
   return once(stringRule, [&](Grammar::Rule rule) {
     Sequence sequence = text("\"");
-    grammar.appendRepeat(sequence, character(), 0, -1);
+    grammar.appendRule(sequence, characters());
     grammar.addAlternative(rule, append(sequence, text("\"")));
   });
+}
+
+/// Strings of all limits share their rules.
+Grammar::Rule SchemaReader::charactersUpTo(int64_t most) {
+  if (upTo.empty())
+    upTo.push_back(makeRule({}));
+  while (static_cast<int64_t>(upTo.size()) <= most) {
+    Sequence more;
+    grammar.appendRule(more, character());
+    grammar.appendRule(more, upTo.back());
+    upTo.push_back(makeRule({}));
+    grammar.addAlternative(upTo.back(), std::move(more));
+  }
+  return upTo[static_cast<size_t>(most)];
 }
 
 Grammar::Rule SchemaReader::arrayOf(Grammar::Rule item) {
@@ -87,36 +103,15 @@ Grammar::Rule SchemaReader::anyValue() {
 
 bool SchemaReader::checkKeywords(const JsonValue &schema,
                                  const std::string &where) {
-  static constexpr std::string_view understood[] = {"type",
-                                                    "enum",
-                                                    "const",
-                                                    "properties",
-                                                    "required",
-                                                    "additionalProperties",
-                                                    "items",
-                                                    "prefixItems",
-                                                    "minItems",
-                                                    "maxItems",
-                                                    "minLength",
-                                                    "maxLength",
-                                                    "pattern",
-                                                    "format",
-                                                    "anyOf",
-                                                    "oneOf",
-                                                    "allOf",
-                                                    "$ref",
-                                                    "minimum",
-                                                    "maximum",
-                                                    "exclusiveMinimum",
-                                                    "exclusiveMaximum",
-                                                    "multipleOf"};
-  for (const std::string &key : schema.keys)
-    if (!isAnnotation(key) &&
-        std::find(std::begin(understood), std::end(understood), key) ==
-            std::end(understood))
-      return fail(where, "the keyword '" + key +
+  for (size_t i = 0; i < schema.keys.size(); ++i)
+    if (useOfKeyword(schema, schema.keys[i], schema.items[i]) ==
+        KeywordUse::Unknown)
+      return fail(where, "the keyword '" + schema.keys[i] +
                              "' is not supported, and texts could be invalid "
                              "without it");
+  if (hasTwoTuples(schema))
+    return fail(where + "/items",
+                "expected one schema, as 'prefixItems' stands beside");
   return true;
 }
 
@@ -194,10 +189,13 @@ bool SchemaReader::readCounts(const JsonValue &schema, const char *least,
     const JsonValue *count = schema.find(name);
     if (!count)
       continue;
-    if (!count->isInt() || count->integer < 0 || count->integer > 10000)
-      return fail(where + "/" + name,
-                  "expected a whole number from 0 to 10000");
-    *value = count->integer;
+    double number = count->real; // 1.0 is a whole number, too
+    if (!count->isNumber() || number < 0 || number != std::floor(number))
+      return fail(where + "/" + name, "expected a whole number from 0");
+    if (value == &from && number > double(mostCount))
+      return fail(where + "/" + name, "expected at most 10000");
+    // A lower limit leaves fewer texts, all of them valid.
+    *value = static_cast<int64_t>(std::min(number, double(mostCount)));
   }
   return true;
 }
@@ -231,79 +229,168 @@ bool SchemaReader::addNumber(const JsonValue &schema, bool isInteger,
   std::string keyword, why;
   if (!bounds.read(schema, isInteger, keyword, why))
     return fail(where + "/" + keyword, why);
-  if (bounds.multipleOf > 1) {
-    addMultiples(grammar, rule, bounds.multipleOf);
-    return true;
-  }
-  if (!bounds.hasBounds) {
+  if (!bounds.hasBounds && !bounds.hasDivisor) {
     grammar.addAlternative(rule, {{true, isInteger ? integer() : number()}});
     return true;
   }
-  std::string pattern = describeNumbers(bounds, isInteger);
-  if (pattern.empty())
-    return exclude(where, "no number is within these bounds");
+  std::string pattern;
+  if (bounds.hasBounds) {
+    pattern = describeNumbers(bounds, isInteger);
+    if (pattern.empty())
+      return exclude(where, "no number is within these bounds");
+  }
+  std::vector<TextPart> parts = {{pattern, /*isString=*/false, where,
+                                  bounds.hasDivisor ? &bounds : nullptr}};
   Sequence sequence;
-  if (!appendPattern(grammar, sequence, pattern, /*isSearch=*/false,
-                     /*inString=*/false, why))
-    return fail(where, why);
+  if (!appendRestricted(sequence, parts, 0, -1, where))
+    return false;
   grammar.addAlternative(rule, std::move(sequence));
   return true;
 }
 
 bool SchemaReader::addString(const JsonValue &schema, const std::string &where,
                              Grammar::Rule rule) {
-  static constexpr std::pair<std::string_view, std::string_view> formats[] = {
-      {"date", "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\\d|2[0-8])$"},
-      {"time", "^([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]([01]"
-               "\\d|2[0-3]):[0-5]\\d)$"},
-      {"date-time",
-       "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\\d|2[0-8])T([01]\\d|2[0-3]):[0-5]\\d"
-       ":[0-5]\\d(\\.\\d{1,9})?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)$"},
-      {"uuid", "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"},
-      {"ipv4", "^((25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)\\.){3}(25[0-5]|2[0-4]"
-               "\\d|1\\d\\d|[1-9]?\\d)$"},
-      {"email", "^[a-zA-Z0-9_+-]+(\\.[a-zA-Z0-9_+-]+){0,8}@[a-zA-Z0-9]([a-zA-Z"
-                "0-9-]{0,30}[a-zA-Z0-9])?(\\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,30}[a-"
-                "zA-Z0-9])?){1,4}$"}};
-  const JsonValue *pattern = schema.find("pattern");
-  const JsonValue *format = schema.find("format");
   int64_t least = 0, most = -1;
   if (!readCounts(schema, "minLength", "maxLength", where, least, most))
     return false;
   if (most >= 0 && least > most)
     return exclude(where, "minLength is more than maxLength");
-  bool counts = least > 0 || most >= 0;
-  std::string_view source;
-  std::string place = where + (pattern ? "/pattern" : "/format");
-  if (pattern) {
+  std::vector<TextPart> parts;
+  if (const JsonValue *pattern = schema.find("pattern")) {
+    std::string place = where + "/pattern";
     if (!pattern->isString())
       return fail(place, "expected a regular expression");
-    source = pattern->string;
-  } else if (format) {
+    parts.push_back({pattern->string, /*isString=*/true, place});
+  }
+  if (const JsonValue *format = schema.find("format")) {
+    std::string place = where + "/format";
     if (!format->isString())
       return fail(place, "expected a name of a format");
-    for (auto [name, expression] : formats)
-      if (name == format->string)
-        source = expression;
-    if (source.empty())
-      return fail(place, "the format '" + format->string +
-                             "' is not supported; date, time, date-time, uuid, "
-                             "ipv4 and email are");
+    std::string pattern = patternOfFormat(format->string);
+    if (pattern.empty())
+      noteFormat(format->string, place);
+    else
+      parts.push_back({pattern, /*isString=*/true, place});
   }
-  if ((pattern && format) || (counts && (pattern || format)))
-    return fail(place, "it stands beside another keyword that restricts, which "
-                       "is not supported");
   Sequence sequence = text("\"");
-  if (pattern || format) {
-    std::string why;
-    if (!appendPattern(grammar, sequence, source, /*isSearch=*/true,
-                       /*inString=*/true, why))
-      return fail(place, why);
-  } else if (!grammar.appendRepeat(sequence, character(), least, most)) {
-    return fail(where, "the schema is too large");
+  if (!parts.empty()) {
+    if (!appendRestricted(sequence, parts, least, most, where))
+      return false;
+  } else {
+    // The rule of a long string is shared, but its beginning is not.
+    for (int64_t i = 0; i < least && !grammar.isTooLarge(); ++i)
+      grammar.appendRule(sequence, character());
+    grammar.appendRule(sequence,
+                       most < 0 ? characters() : charactersUpTo(most - least));
+    if (grammar.isTooLarge())
+      return fail(where, "the schema is too large");
   }
   grammar.addAlternative(rule, append(sequence, text("\"")));
   return true;
+}
+
+/// What has all parts and so many characters. Members that are restricted alike
+/// share a rule.
+bool SchemaReader::appendRestricted(Sequence &to,
+                                    const std::vector<TextPart> &parts,
+                                    int64_t least, int64_t most,
+                                    const std::string &where) {
+  std::string key = std::to_string(least) + "," + std::to_string(most);
+  for (const TextPart &part : parts) {
+    key += (part.isString ? "\ns" : "\nn") +
+           std::to_string(part.pattern.size()) + ":" + part.pattern;
+    if (part.multiples)
+      key += std::to_string(part.multiples->divisor) + "," +
+             std::to_string(part.multiples->decimals);
+  }
+  uint64_t hash = 0;
+  for (char c : key)
+    hash = HashIndex::mix(hash, static_cast<unsigned char>(c));
+  uint32_t number =
+      restrictedIndex.find(hash, restricted.size(), [&](uint32_t each) {
+        return restricted[each].first == key;
+      });
+  if (number == restricted.size()) {
+    restricted.emplace_back(std::move(key), grammar.addRule());
+    if (!addParts(restricted.back().second, parts, least, most, where))
+      return false;
+  }
+  grammar.appendRule(to, restricted[number].second);
+  return true;
+}
+
+bool SchemaReader::addParts(Grammar::Rule rule,
+                            const std::vector<TextPart> &parts, int64_t least,
+                            int64_t most, const std::string &where) {
+  // Elements of all parts, which are thrown away: as the grammar's own.
+  static constexpr size_t mostOfParts = 4 * Grammar::mostElements;
+  std::string why;
+  if (parts[0].multiples && parts[0].pattern.empty()) {
+    addMultiples(grammar, rule, *parts[0].multiples);
+    return !grammar.isTooLarge() || fail(where, "the schema is too large");
+  }
+  if (parts.size() == 1 && !parts[0].multiples && least == 0 && most < 0) {
+    Sequence sequence;
+    if (!appendPattern(grammar, sequence, parts[0].pattern, parts[0].isString,
+                       parts[0].isString, why))
+      return fail(parts[0].where, why);
+    grammar.addAlternative(rule, std::move(sequence));
+    return true;
+  }
+  std::vector<Grammar> languages;
+  auto isTooLarge = [&] {
+    partsSize += languages.back().size();
+    return languages.back().isTooLarge() || partsSize > mostOfParts;
+  };
+  for (const TextPart &part : parts) {
+    Grammar &language = languages.emplace_back();
+    Sequence sequence;
+    if (!appendPattern(language, sequence, part.pattern, part.isString,
+                       part.isString, why))
+      return fail(part.where, why);
+    language.root = language.addRule();
+    language.addAlternative(language.root, std::move(sequence));
+    if (isTooLarge())
+      return fail(where, "the schema is too large");
+    if (language.findLeftRecursion() >= 0)
+      return fail(part.where,
+                  "the regular expression repeats nothing without end");
+    if (!part.multiples)
+      continue;
+    Grammar &numbers = languages.emplace_back();
+    numbers.root = numbers.addRule();
+    addMultiples(numbers, numbers.root, *part.multiples);
+    if (isTooLarge())
+      return fail(where, "the schema is too large");
+  }
+  // A lower limit of a long text leaves fewer texts, all of them valid.
+  static constexpr int64_t brief = 64;
+  ProductResult result =
+      addProduct(grammar, rule, languages, least, most, budget);
+  for (int attempt = 0; attempt < 4 && result == ProductResult::TooLarge &&
+                        most > std::max(least, brief);
+       ++attempt) {
+    most = std::max({least, most / 4, brief});
+    result = addProduct(grammar, rule, languages, least, most, budget);
+  }
+  if (result == ProductResult::NoText)
+    return exclude(where, "no text is all that is asked for here");
+  return result == ProductResult::Done ||
+         fail(where, "the schema is too large");
+}
+
+/// A format that is not known says nothing of values.
+void SchemaReader::noteFormat(const std::string &name,
+                              const std::string &where) {
+  static constexpr size_t mostBytes = 300;
+  if (unchecked.size() > mostBytes)
+    return;
+  std::string shown, place;
+  appendJsonString(shown, name.substr(0, 40));
+  appendJsonString(place, where.substr(0, 80));
+  unchecked += (unchecked.empty() ? "" : "; ") +
+               ("the schema's format " + shown) + " at " + place +
+               " is not known and restricts nothing";
 }
 
 bool SchemaReader::addArray(const JsonValue &schema, const std::string &where,
@@ -314,22 +401,23 @@ bool SchemaReader::addArray(const JsonValue &schema, const std::string &where,
   if (most >= 0 && least > most)
     return exclude(where, "minItems is more than maxItems");
   std::vector<Grammar::Rule> firsts;
-  if (const JsonValue *prefix = schema.find("prefixItems")) {
+  TupleKeys keys = tupleKeys(schema);
+  if (const JsonValue *prefix = schema.find(keys.firsts)) {
+    std::string place = where + "/" + keys.firsts;
     if (!prefix->isArray())
-      return fail(where + "/prefixItems", "expected an array of schemas");
+      return fail(place, "expected an array of schemas");
     for (size_t i = 0; i < prefix->items.size(); ++i)
-      if (!readSchema(prefix->items[i],
-                      where + "/prefixItems/" + std::to_string(i),
+      if (!readSchema(prefix->items[i], place + "/" + std::to_string(i),
                       firsts.emplace_back()))
         return false;
   }
-  const JsonValue *items = schema.find("items");
+  const JsonValue *items = schema.find(keys.rest);
   bool hasMore = !(items && items->isBool() && !items->boolean);
   // After items that are named, others may come but need not.
   if (!firsts.empty() && !items && least <= static_cast<int64_t>(firsts.size()))
     hasMore = false;
   Grammar::Rule item = 0;
-  if (hasMore && (items ? !readSchema(*items, where + "/items", item)
+  if (hasMore && (items ? !readSchema(*items, where + "/" + keys.rest, item)
                         : (item = anyValue(), false)))
     return false;
   auto numFirst = static_cast<int64_t>(firsts.size());
@@ -462,7 +550,7 @@ bool SchemaReader::addObject(const JsonValue &schema, const std::string &where,
 }
 
 bool buildSchemaGrammar(const JsonValue &schema, Grammar &grammar,
-                        std::string &problem) {
+                        std::string &problem, std::string &note) {
   problem.clear();
   if (countValues(schema) > mostValues) {
     problem = "schema: has more than " + std::to_string(mostValues) + " values";
@@ -480,6 +568,7 @@ bool buildSchemaGrammar(const JsonValue &schema, Grammar &grammar,
     return false;
   }
   problem = reader.contradiction();
+  note = reader.notes();
   return true;
 }
 

@@ -27,9 +27,9 @@ namespace attune::runtime {
 
 /// `problem` says what is wrong where in the schema, as a JSON pointer. Of a
 /// schema that is not wrong it says what excludes itself, if anything does:
-/// where the grammar has no text, that is why.
+/// where the grammar has no text, that is why. `note` says what is not checked.
 bool buildSchemaGrammar(const JsonValue &schema, Grammar &grammar,
-                        std::string &problem);
+                        std::string &problem, std::string &note);
 
 /// Any object of JSON.
 void buildObjectGrammar(Grammar &grammar);

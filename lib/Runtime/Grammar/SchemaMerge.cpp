@@ -131,7 +131,7 @@ static MergeResult mergeMembers(JsonValue &to, const JsonValue &from) {
 
 static MergeResult mergeKeyword(std::string_view key, JsonValue &to,
                                 const JsonValue &from) {
-  if (isAnnotation(key) || key == "prefixItems" || // as merged before
+  if (key == "prefixItems" || // as merged before
       canonicalText(to) == canonicalText(from))
     return MergeResult::Good;
   if (key == "type")

@@ -20,7 +20,8 @@ enum class MergeResult : uint8_t {
   Refused, ///< one schema cannot say it
 };
 
-/// Makes `to` say what both schemas say, which have neither `allOf` nor `$ref`.
+/// Makes `to` say what both schemas say, which have neither `allOf` nor `$ref`,
+/// nor keywords that say nothing, and write tuples as `prefixItems`.
 /// If that cannot be, `keyword` is the one that both have.
 MergeResult mergeSchema(JsonValue &to, const JsonValue &from,
                         std::string &keyword);

@@ -16,14 +16,20 @@
 
 namespace attune::runtime {
 
-/// What a schema says of the size of its numbers. Whole numbers alone are
-/// bounds; at most 15 digits, as all whole numbers of a text.
+/// What a schema says of the size of its numbers; at most 15 digits before the
+/// point, as all whole numbers of a text.
 struct NumberBounds {
-  static constexpr int64_t most = 999999999999999;
-  int64_t least = -most, greatest = most;
-  bool isAboveLeast = false, isBelowGreatest = false; ///< not the bound itself
-  int64_t multipleOf = 1;
+  struct Bound {
+    double value;
+    bool isOpen; ///< not the bound itself
+  };
+  static constexpr double most = 999999999999999;
+  Bound least = {-most, false}, greatest = {most, false};
   bool hasBounds = false;
+  /// Multiples of divisor / 10^decimals.
+  int64_t divisor = 1;
+  unsigned decimals = 0;
+  bool hasDivisor = false;
 
   /// Reads minimum, maximum, their exclusive forms and multipleOf. False:
   /// `keyword` has a value that is not supported, for the reason `why`.
@@ -35,8 +41,9 @@ struct NumberBounds {
 /// the end of a fraction; empty: there are none.
 std::string describeNumbers(const NumberBounds &bounds, bool isInteger);
 
-/// Adds the multiples of `divisor` to a rule, whole numbers of any sign.
-void addMultiples(Grammar &grammar, Grammar::Rule rule, int64_t divisor);
+/// Adds the multiples of the divisor to a rule, of any sign and size.
+void addMultiples(Grammar &grammar, Grammar::Rule rule,
+                  const NumberBounds &bounds);
 
 } // namespace attune::runtime
 

@@ -10,6 +10,7 @@
 
 #include "Grammar.h"
 #include "Pattern.h"
+#include "SchemaNumbers.h"
 #include "SchemaValues.h"
 
 #include "attune/Runtime/Json.h"
@@ -30,10 +31,23 @@ public:
   Grammar::Rule anyObject();
   /// What first excluded itself; empty: nothing did.
   const std::string &contradiction() const { return excluded; }
+  /// What is not checked; empty: everything is.
+  const std::string &notes() const { return unchecked; }
 
 private:
   using Sequence = Grammar::Sequence;
   static constexpr unsigned mostDepth = 100;
+  static constexpr int64_t mostCount = 10000; ///< of characters and items
+
+  /// A pattern that texts have.
+  struct TextPart {
+    std::string pattern;
+    bool isString; ///< it is searched for in the content of a string
+    std::string where;
+    /// Of numbers: these multiples, too, or alone if there is no pattern.
+    /// Null: any.
+    const NumberBounds *multiples = nullptr;
+  };
 
   static std::string message(const std::string &where,
                              const std::string &what) {
@@ -95,6 +109,14 @@ private:
                    "[^\"\\\\\\x00-\\x1F\\x7F]|\\\\([\"\\\\/bfnrt]|u([0-9a-"
                    "cefA-CEF][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2})");
   }
+  Grammar::Rule characters() {
+    return once(charactersRule, [&](Grammar::Rule rule) {
+      Sequence sequence;
+      grammar.appendRepeat(sequence, character(), 0, -1);
+      grammar.addAlternative(rule, std::move(sequence));
+    });
+  }
+  Grammar::Rule charactersUpTo(int64_t most);
   Grammar::Rule anyString();
   Grammar::Rule anyValue();
   Grammar::Rule arrayOf(Grammar::Rule item);
@@ -124,6 +146,11 @@ private:
                 Grammar::Rule rule);
   bool addObject(const JsonValue &schema, const std::string &where,
                  Grammar::Rule rule);
+  bool appendRestricted(Sequence &to, const std::vector<TextPart> &parts,
+                        int64_t least, int64_t most, const std::string &where);
+  bool addParts(Grammar::Rule rule, const std::vector<TextPart> &parts,
+                int64_t least, int64_t most, const std::string &where);
+  void noteFormat(const std::string &name, const std::string &where);
   bool checkKeywords(const JsonValue &schema, const std::string &where);
   bool readCounts(const JsonValue &schema, const char *least, const char *most,
                   const std::string &where, int64_t &from, int64_t &to);
@@ -133,13 +160,19 @@ private:
   std::string &problem;
   unsigned depth = 0;
   int64_t spaceRule = -1, integerRule = -1, numberRule = -1, characterRule = -1,
-          stringRule = -1, valueRule = -1, objectRule = -1;
+          charactersRule = -1, stringRule = -1, valueRule = -1, objectRule = -1;
+  std::vector<Grammar::Rule> upTo; ///< strings of at most so many characters
+  /// Texts that are restricted, by what restricts them.
+  std::vector<std::pair<std::string, Grammar::Rule>> restricted;
+  HashIndex restrictedIndex;
+  size_t budget = 200000; ///< of addProduct() for the whole schema
+  size_t partsSize = 0;   ///< of all its parts
   /// Schemas and their rules.
   std::vector<std::pair<const JsonValue *, Grammar::Rule>> known;
   HashIndex knownIndex;
   std::vector<std::unique_ptr<JsonValue>> merged; ///< of several schemas
   size_t numMerged = 0;
-  std::string excluded;
+  std::string excluded, unchecked;
   SchemaValues values;
 };
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "SchemaKeywords.h"
 #include "SchemaMerge.h"
 #include "SchemaReader.h"
 
@@ -21,8 +22,11 @@ bool SchemaReader::addValues(const JsonValue &schema, const std::string &where,
                              Grammar::Rule rule) {
   const JsonValue *single = schema.find("const");
   const JsonValue *list = schema.find("enum");
-  if (list && (!list->isArray() || list->items.empty()))
+  if (list && !list->isArray())
     return fail(where + "/enum", "expected an array of values");
+  if (list && list->items.empty())
+    return fail(where + "/enum",
+                "expected a value at least: an empty list allows none");
   JsonValue rest;
   rest.kind = JsonValue::Kind::Object;
   for (size_t i = 0; i < schema.keys.size(); ++i)
@@ -124,7 +128,7 @@ bool SchemaReader::addBranches(const JsonValue &schema, const char *keyword,
   JsonValue rest;
   rest.kind = JsonValue::Kind::Object;
   for (size_t i = 0; i < schema.keys.size(); ++i)
-    if (schema.keys[i] != keyword && !isAnnotation(schema.keys[i])) {
+    if (schema.keys[i] != keyword) {
       rest.keys.push_back(schema.keys[i]);
       rest.items.push_back(schema.items[i]);
     }
@@ -185,15 +189,20 @@ bool SchemaReader::mergeParts(JsonValue &to, const JsonValue &schema,
                 std::string("expected an object, found ") + schema.kindName());
   if (!checkKeywords(schema, where))
     return false;
-  JsonValue own = schema;
   const JsonValue *parts = schema.find("allOf");
   const JsonValue *reference = schema.find("$ref");
-  for (const char *key : {"allOf", "$ref"}) {
-    auto at = std::find(own.keys.begin(), own.keys.end(), key);
-    if (at == own.keys.end())
+  TupleKeys tuple = tupleKeys(schema);
+  JsonValue own;
+  own.kind = JsonValue::Kind::Object;
+  for (size_t i = 0; i < schema.keys.size(); ++i) {
+    const std::string &key = schema.keys[i];
+    if (key == "allOf" || key == "$ref" ||
+        useOfKeyword(schema, key, schema.items[i]) == KeywordUse::Nothing)
       continue;
-    own.items.erase(own.items.begin() + (at - own.keys.begin()));
-    own.keys.erase(at);
+    own.keys.push_back(key == tuple.firsts ? "prefixItems"
+                       : key == tuple.rest ? "items"
+                                           : key);
+    own.items.push_back(schema.items[i]);
   }
   numMerged += countValues(to) + countValues(own);
   if (numMerged > mostMerged)

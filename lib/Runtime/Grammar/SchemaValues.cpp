@@ -7,10 +7,12 @@
 
 #include "SchemaValues.h"
 
+#include "SchemaFormats.h"
+#include "SchemaKeywords.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <iterator>
 #include <vector>
 
 namespace attune::runtime {
@@ -59,22 +61,13 @@ std::string canonicalText(const JsonValue &value) {
   return text;
 }
 
-bool isAnnotation(std::string_view keyword) {
-  static constexpr std::string_view names[] = {
-      "title", "description", "default", "examples", "deprecated", "readOnly",
-      "writeOnly", "$schema", "$id", "$comment", "$anchor", "$defs",
-      "definitions", "contentEncoding", "contentMediaType",
-      // of OpenAPI
-      "nullable", "discriminator"};
-  return std::find(std::begin(names), std::end(names), keyword) !=
-         std::end(names);
-}
-
 bool restrictsBeside(const JsonValue &schema, std::string_view keyword) {
-  return std::any_of(schema.keys.begin(), schema.keys.end(),
-                     [&](const std::string &key) {
-                       return key != keyword && !isAnnotation(key);
-                     });
+  for (size_t i = 0; i < schema.keys.size(); ++i)
+    if (schema.keys[i] != keyword &&
+        useOfKeyword(schema, schema.keys[i], schema.items[i]) !=
+            KeywordUse::Nothing)
+      return true;
+  return false;
 }
 
 std::string_view impliedType(const JsonValue &schema) {
@@ -193,10 +186,11 @@ static size_t countCharacters(const std::string &text) {
 }
 
 Fit SchemaValues::fitsItems(const JsonValue &value, const JsonValue &schema) {
-  const JsonValue *prefix = schema.find("prefixItems");
-  const JsonValue *items = schema.find("items");
-  if (prefix && !prefix->isArray())
-    return notKnown("prefixItems");
+  TupleKeys keys = tupleKeys(schema);
+  const JsonValue *prefix = schema.find(keys.firsts);
+  const JsonValue *items = schema.find(keys.rest);
+  if ((prefix && !prefix->isArray()) || hasTwoTuples(schema))
+    return notKnown(keys.firsts);
   Fit all = Fit::Yes;
   for (size_t i = 0; i < value.items.size() && all != Fit::No; ++i) {
     const JsonValue *own =
@@ -248,7 +242,7 @@ Fit SchemaValues::fitsKeyword(const JsonValue &value, const JsonValue &schema,
   auto is = [&](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), key) != names.end();
   };
-  if (isAnnotation(key))
+  if (useOfKeyword(schema, key, rule) == KeywordUse::Nothing)
     return Fit::Yes;
   if (key == "type") {
     if (rule.isString())
@@ -281,9 +275,12 @@ Fit SchemaValues::fitsKeyword(const JsonValue &value, const JsonValue &schema,
     return fitIf(is({"minLength", "minItems"}) ? count >= rule.real
                                                : count <= rule.real);
   }
+  if (key == "format" && rule.isString() &&
+      patternOfFormat(rule.string).empty())
+    return Fit::Yes;
   if (is({"pattern", "format"}))
     return value.isString() ? notKnown(key) : Fit::Yes;
-  if (is({"items", "prefixItems"}))
+  if (is({"items", "prefixItems", "additionalItems"}))
     return value.isArray() ? fitsItems(value, schema) : Fit::Yes;
   if (is({"properties", "additionalProperties"}))
     return value.isObject() ? fitsMembers(value, schema) : Fit::Yes;

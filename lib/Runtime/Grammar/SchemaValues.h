@@ -26,8 +26,6 @@ size_t countValues(const JsonValue &value);
 /// Equal values have the same text: 1 and 1.0, objects in any order.
 std::string canonicalText(const JsonValue &value);
 
-/// Keywords that say nothing of which values are valid.
-bool isAnnotation(std::string_view keyword);
 /// Whether a schema restricts values otherwise than by `keyword`.
 bool restrictsBeside(const JsonValue &schema, std::string_view keyword);
 

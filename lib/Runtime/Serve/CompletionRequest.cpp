@@ -63,6 +63,8 @@ bool CompletionRequest::readPrompts(RequestFields &fields,
     } else {
       if (!item->isArray())
         return fields.expected("prompt", "a text, or token ids", *item);
+      if (item->items.empty())
+        return error.set("'prompt': expected token ids, found none", "prompt");
       if (!fields.takeIds("prompt", *item, model.vocabulary, next.ids))
         return false;
       if (model.tokenizer)
@@ -131,6 +133,12 @@ bool CompletionRequest::readSampling(RequestFields &fields,
       !fields.take("ignore_eos", options.ignoreEos) ||
       !fields.take("seed", INT64_MIN, INT64_MAX, seed))
     return false;
+  if (fields.has("min_tokens") && options.maxNewTokens >= 0 &&
+      sampling.minNewTokens > options.maxNewTokens)
+    return error.set("'min_tokens': " + std::to_string(sampling.minNewTokens) +
+                         " is more than the most new tokens, " +
+                         std::to_string(options.maxNewTokens),
+                     "min_tokens");
   sampling.topK = std::max<int64_t>(sampling.topK, 0); // -1 means 0 elsewhere
   if (const JsonValue *bias = fields.find("logit_bias"))
     if (!readBias(*bias, fields, model, sampling, error))

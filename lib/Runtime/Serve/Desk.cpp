@@ -8,6 +8,7 @@
 #include "Desk.h"
 
 #include "../Clock.h"
+#include "../Grammar/GrammarAutomaton.h"
 #include "Completion.h"
 #include "LongText.h"
 #include "ResponseReply.h"
@@ -145,6 +146,8 @@ void Desk::complete(const ExchangePtr &exchange, const JsonValue &body,
     refuse(exchange, error);
     return;
   }
+  if (request.options.automaton)
+    exchange->note = request.options.automaton->note;
   // make_shared wants more of the C++ library than products have.
   std::shared_ptr<Completion> completion(
       new Completion(exchange, outbox, model, std::move(request)));

@@ -42,6 +42,7 @@ struct Exchange {
   int64_t reasoningTokens = 0;      ///< of the new ones
   double firstToken = 0;            ///< when it came
   std::string finish;               ///< why the text ended
+  std::string note;                 ///< what the request may not expect
   std::vector<std::string> unknown; ///< members of the request that none reads
   int status = 0;                   ///< of the reply; the loop keeps it
 };

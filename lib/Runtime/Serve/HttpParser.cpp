@@ -71,6 +71,7 @@ bool HttpRequest::keepsAlive() const {
 void HttpParser::reset() {
   state = State::RequestLine;
   result = HttpRequest();
+  authority.clear();
   line.clear();
   headBytes = received = 0;
   left = 0;
@@ -150,6 +151,30 @@ void HttpParser::takeLine() {
   }
 }
 
+/// "%63" for a character that need not be written so is that character
+/// (RFC 3986, 6.2.2.2).
+static std::string unescapePath(std::string_view target) {
+  auto digit = [](char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                  : -1;
+  };
+  size_t end = std::min(target.find('?'), target.size());
+  std::string result;
+  for (size_t i = 0; i < end; ++i) {
+    int high = target[i] == '%' && i + 2 < end ? digit(target[i + 1]) : -1;
+    int low = high >= 0 ? digit(target[i + 2]) : -1;
+    auto c = static_cast<char>(16 * high + low);
+    bool isFree = low >= 0 && ((lower(c) >= 'a' && lower(c) <= 'z') ||
+                               (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+                               c == '_' || c == '~');
+    result += isFree ? c : target[i];
+    i += isFree ? 2 : 0;
+  }
+  return result + std::string(target.substr(end));
+}
+
 void HttpParser::takeRequestLine() {
   size_t first = line.find(' '), last = line.rfind(' ');
   if (first == std::string::npos || first == last)
@@ -163,13 +188,28 @@ void HttpParser::takeRequestLine() {
     return fail(400, "the first line does not end in a version of HTTP");
   if (version != "HTTP/1.1" && version != "HTTP/1.0")
     return fail(505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
-  bool good = !target.empty() && (target[0] == '/' || target == "*");
-  for (char c : target)
-    good &= c > ' ' && c < 127;
+  // What a client sends that takes this for a proxy (RFC 9112, 3.2.2).
+  for (std::string_view scheme : {"http://", "https://"})
+    if (equalsIgnoringCase(target.substr(0, scheme.size()), scheme)) {
+      target.remove_prefix(scheme.size());
+      size_t end = std::min(target.find_first_of("/?"), target.size());
+      authority = std::string(target.substr(0, end));
+      target.remove_prefix(end);
+      if (authority.empty() || authority.find('@') != std::string::npos)
+        return fail(400, "the target names no host");
+      break;
+    }
+  std::string path(target);
+  if (!authority.empty() && (path.empty() || path[0] == '?'))
+    path.insert(0, "/");
+  bool good = !path.empty() && (path[0] == '/' || path == "*");
+  for (char c : all)
+    good &= c >= ' ' && c < 127;
+  good &= path.find(' ') == std::string::npos;
   if (!good)
     return fail(400, "the target is not a path");
   result.method = line.substr(0, first);
-  result.target = std::string(target);
+  result.target = unescapePath(path);
   result.isOld = version == "HTTP/1.0";
   state = State::Headers;
 }
@@ -191,6 +231,9 @@ void HttpParser::takeHeader() {
   bool isAlone = name == "host" || name == "content-length" ||
                  name == "transfer-encoding" || name == "authorization" ||
                  name == "content-type";
+  // The target says it better.
+  if (name == "host" && !authority.empty())
+    value = authority;
   if (isAlone && result.find(name))
     return fail(400, "the header '" + name + "' stands there twice");
   result.headers.emplace_back(std::move(name), std::move(value));
@@ -202,6 +245,8 @@ void HttpParser::endHead() {
   const std::string *expect = result.find("expect");
   if (!result.isOld && !result.find("host"))
     return fail(400, "HTTP/1.1 asks for the header 'host'");
+  if (!authority.empty() && !result.find("host"))
+    result.headers.emplace_back("host", authority);
   if (expect && !result.isOld) {
     if (!equalsIgnoringCase(*expect, "100-continue"))
       return fail(417, "the header 'expect' knows only 100-continue");

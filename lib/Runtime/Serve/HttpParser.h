@@ -95,10 +95,11 @@ private:
   const HttpLimits limits;
   State state = State::RequestLine;
   HttpRequest result;
-  std::string line;     ///< that has not ended yet
-  size_t headBytes = 0; ///< of this request, or of its trailers
-  uint64_t left = 0;    ///< bytes of the body or of the chunk
-  size_t received = 0;  ///< bytes of the body, as sent
+  std::string authority; ///< of the target; empty: it is a path
+  std::string line;      ///< that has not ended yet
+  size_t headBytes = 0;  ///< of this request, or of its trailers
+  uint64_t left = 0;     ///< bytes of the body or of the chunk
+  size_t received = 0;   ///< bytes of the body, as sent
   bool expects = false;
   int failure = 0;
   std::string why;

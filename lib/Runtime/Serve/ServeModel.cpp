@@ -7,6 +7,9 @@
 
 #include "Server.h"
 
+#include "attune/Runtime/WholeFile.h"
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -26,21 +29,16 @@ const char attune_rt_serves = 1;
 
 static bool readKeys(const std::string &path, std::vector<std::string> &keys,
                      Error &error) {
-  FILE *file = std::fopen(path.c_str(), "rb");
-  if (!file)
-    return error.badInput(path + ": " + std::strerror(errno));
-  char *line = nullptr;
-  size_t room = 0, before = keys.size();
-  while (getline(&line, &room, file) >= 0) {
-    std::string key(line, std::strcspn(line, "\r\n"));
-    if (!key.empty())
-      keys.push_back(std::move(key));
+  constexpr size_t mostBytes = size_t(64) << 10;
+  std::string text;
+  if (!readWholeFile(path, mostBytes, text, error))
+    return false;
+  size_t before = keys.size();
+  for (size_t begin = 0, end; begin < text.size(); begin = end + 1) {
+    end = std::min(text.find_first_of("\r\n", begin), text.size());
+    if (end > begin)
+      keys.push_back(text.substr(begin, end - begin));
   }
-  std::free(line);
-  bool failed = std::ferror(file);
-  std::fclose(file);
-  if (failed)
-    return error.badInput(path + ": cannot be read");
   return keys.size() > before || error.badInput(path + ": holds no key");
 }
 

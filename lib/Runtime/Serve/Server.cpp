@@ -360,6 +360,11 @@ void Server::note(const Exchange &exchange, int status) {
     object += ",\"finish_reason\":";
     appendJsonString(object, exchange.finish);
   }
+  if (!exchange.note.empty()) {
+    text += " note: " + exchange.note;
+    object += ",\"note\":";
+    appendJsonString(object, exchange.note);
+  }
   load.clear();
   log.line(text, object + "}");
 }
@@ -472,6 +477,12 @@ void Server::dispatch(Connection &connection, HttpRequest request) {
   if (!isJson)
     return refuse(connection, request, 415,
                   "expected 'Content-Type: application/json'");
+  const std::string *coding = request.find("content-encoding");
+  if (coding && strcasecmp(coding->c_str(), "identity") != 0)
+    return refuse(connection, request, 415,
+                  "compressed bodies are not read; send it without "
+                  "'Content-Encoding'",
+                  "Accept-Encoding: identity\r\n");
   queue(connection, std::move(request));
 }
 

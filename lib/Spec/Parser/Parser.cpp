@@ -499,8 +499,9 @@ void ModelParser::parseSampling(const Object &generation) {
     const Value *value = sampling->get(setting.name);
     if (!value)
       continue;
+    // The schema allows no word but "never".
     double number = setting.kind == SamplingSetting::Flag
-                        ? double(value->boolean)
+                        ? value->isString() ? 2 : double(value->boolean)
                         : value->real;
     if (setting.kind == SamplingSetting::Whole) {
       Known whole = context.dims.evaluate(

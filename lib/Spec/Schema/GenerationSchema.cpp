@@ -34,6 +34,12 @@ const std::vector<SamplingSetting> &samplingSettings() {
        "the end after so many tokens, with the prompt"},
       {"max_new_tokens", SamplingSetting::Whole, 1, maxInteger, -1,
        "the end after so many new tokens"},
+      {"length_penalty", SamplingSetting::Real, -100, 100, 1,
+       "of beams: texts are compared by their log-probability, divided by the "
+       "number of new tokens to this power"},
+      {"early_stopping", SamplingSetting::Flag, 0, 2, 0,
+       "of beams: true: stop once as many texts as beams ended; false: once no "
+       "open text is better now; \"never\": once none can become better"},
   };
   return settings;
 }
@@ -49,7 +55,10 @@ const ObjectType &samplingType() {
                      {}};
     for (const SamplingSetting &setting : samplingSettings())
       table.keys.push_back({setting.name,
-                            setting.kind == SamplingSetting::Flag ? boolean()
+                            setting.kind == SamplingSetting::Flag
+                                ? setting.most == 2
+                                      ? either({boolean(), choice({"never"})})
+                                      : boolean()
                             : setting.kind == SamplingSetting::Real
                                 ? number()
                                 : integer(setting.least == 1),

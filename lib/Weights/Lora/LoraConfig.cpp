@@ -96,15 +96,18 @@ private:
 };
 } // namespace
 
+/// Of more, products of floats would be infinite.
+static constexpr double mostAlpha = 1e9;
+
 double Reader::number(const Value &value, const std::string &path,
                       bool isRank) {
   bool good = isRank ? value.kind == Value::Kind::Integer &&
                            value.integer >= 1 && value.integer <= (1 << 20)
-                     : value.isNumber() && std::isfinite(value.real);
+                     : value.isNumber() && std::fabs(value.real) <= mostAlpha;
   if (!good)
     error(value, path,
           isRank ? "expected an integer from 1 to 1048576"
-                 : "expected a number");
+                 : "expected a number from -1e9 to 1e9");
   return good ? value.real : 1;
 }
 

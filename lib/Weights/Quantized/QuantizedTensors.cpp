@@ -316,11 +316,17 @@ bool Maker::makeIntegers(const std::string &base) {
   int64_t columns = made->columns = words->shape[0] * scale;
   int64_t rows = made->rows = words->shape[1] * across;
   made->group = config.group < 0 ? columns : config.group;
-  if (!rows || !columns || rows % perWord || columns % made->group)
-    return fail(name, "stands for " + std::to_string(rows) + " rows of " +
-                          std::to_string(columns) +
-                          ", which are no whole groups of " +
-                          std::to_string(made->group) + " or no whole words");
+  std::string stands = "stands for " + std::to_string(rows) + " rows of " +
+                       std::to_string(columns) + " columns, ";
+  if (!rows || !columns || rows % perWord)
+    return fail(name, stands + "whose rows are not a multiple of the " +
+                          std::to_string(perWord) + " numbers of a word");
+  if (columns % made->group)
+    return fail(name, stands +
+                          "which are not a multiple of the group_size of " +
+                          std::to_string(made->group) +
+                          "; expected one that divides them, or -1 for one "
+                          "group");
   made->groups = columns / made->group;
   const CheckpointTensor *scales =
       need(base + ".scales", false, {made->groups, rows});

@@ -184,16 +184,127 @@ TEST_F(GrammarTest, Schemas) {
             "schema /properties/a: the keyword 'uniqueItems' is not supported, "
             "and texts could be invalid without it");
   for (const char *wrong :
-       {"[]", "1", "{\"type\":\"text\"}", "{\"type\":5}", "{\"enum\":[]}",
-        "{\"anyOf\":5}", "{\"$ref\":\"#/x\"}", "{\"$ref\":\"other\"}",
-        "{\"$ref\":\"#\"}", "{\"properties\":[]}",
+       {"[]",
+        "1",
+        "{\"type\":\"text\"}",
+        "{\"type\":5}",
+        "{\"enum\":[]}",
+        "{\"anyOf\":5}",
+        "{\"$ref\":\"#/x\"}",
+        "{\"$ref\":\"other\"}",
+        "{\"$ref\":\"#\"}",
+        "{\"properties\":[]}",
         "{\"type\":\"object\","
         "\"required\":[\"a\"],\"additionalProperties\":false}",
         "{\"type\":\"string\",\"minLength\":-1}",
         "{\"type\":\"string\",\"minLength\":3,\"maxLength\":2}",
-        "{\"pattern\":\"(\"}", "{\"type\":\"string\",\"format\":\"color\"}",
-        "{\"not\":{}}", "{\"enum\":[1],\"const\":2}", "{"})
+        "{\"type\":\"string\",\"minLength\":1.5}",
+        "{\"type\":\"string\",\"minLength\":10001}",
+        "{\"pattern\":\"(\"}",
+        "{\"pattern\":\"^(a*)*b$\",\"format\":5}",
+        "{\"not\":{}}",
+        "{\"enum\":[1],\"const\":2}",
+        "{"})
     EXPECT_NE(problem(Schema, wrong), "") << wrong;
+}
+
+/// Formats by examples of their RFCs and by what these rule out.
+TEST_F(GrammarTest, Formats) {
+  auto test = [&](const std::string &format, std::vector<std::string> good,
+                  std::vector<std::string> bad) {
+    for (std::vector<std::string> *texts : {&good, &bad})
+      for (std::string &text : *texts)
+        text = "\"" + text + "\"";
+    check(Schema, "{\"type\":\"string\",\"format\":\"" + format + "\"}", good,
+          bad);
+  };
+  test("date", {"2024-02-29", "2000-02-29", "2023-01-31", "2023-04-30"},
+       {"2023-02-29", "1900-02-29", "2023-04-31", "2023-13-01", "2023-1-1"});
+  test("date-time", {"2024-02-29T10:20:30Z", "1990-12-31T23:59:59.5+01:00"},
+       {"2023-02-29T10:20:30Z", "2024-02-29T24:00:00Z", "2024-02-29"});
+  test("duration", {"P1D", "PT5M", "P1Y2M3DT4H5M6S", "P2W", "P1DT2H"},
+       {"", "P", "PT", "P1", "P1S", "PT1D", "P1W2D", "P1YT", "P1Y3D"});
+  test("ipv6",
+       {"::", "::1", "1::", "1:2:3:4:5:6:7:8", "fe80::1:2", "2001:DB8::8:800"},
+       {"1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", ":::", "1::2::3",
+        "12345::", "g::", ":1", "1:2:3:4::5:6:7:8"});
+  test("hostname", {"a", "example.com", "xn-a.b", "3com.example"},
+       {"", "-a", "a-", "a..b", "a.b.", "1.2.3.4", "a_b", "ab--c",
+        std::string(64, 'a')});
+  test("email", {"a.b@c.de", "a+b_c@x.y.zz"},
+       {"a@", "@b.c", "a@b", "a..b@c.de", ".a@b.cd", "a@b@c.de"});
+  test("uri",
+       {"https://example.com", "http://a.b:80/x//y?q=1/2#f", "mailto:a@b.c",
+        "urn:isbn:12", "ftp://x/%20"},
+       {"", "example.com", "http://", "http://a b", "http://x/%2", "://a"});
+  test("json-pointer", {"", "/a/b~0", "/\\\""}, {"a", "/~2"});
+  // Others restrict nothing, which is told.
+  auto automaton = make(Schema, "{\"type\":\"string\",\"format\":\"color\"}");
+  EXPECT_TRUE(takes(*automaton, "\"any\""));
+  EXPECT_EQ(automaton->note, "the schema's format \"color\" at \"/format\" is "
+                             "not known and restricts nothing");
+}
+
+TEST_F(GrammarTest, SeveralKeywordsOfStrings) {
+  check(Schema,
+        "{\"type\":\"string\",\"pattern\":\"^[a-z]+$\",\"minLength\":2,"
+        "\"maxLength\":8}",
+        {"\"ab\"", "\"abcdefgh\""}, {"\"a\"", "\"abcdefghi\"", "\"aB\""});
+  // Characters are counted, whatever their bytes.
+  check(Schema,
+        "{\"pattern\":\"^[aé\\\"\\\\\\\\]*$\",\"minLength\":2,\"maxLength\":3}",
+        {"\"é\\\"\"", "\"ééé\"", "\"\\\\\\\\a\""},
+        {"\"é\"", "\"\\\"\"", "\"éééé\"", "\"\\\\\\\\\\\\\\\\\""});
+  check(Schema, "{\"pattern\":\"b\",\"minLength\":3}", {"\"abc\"", "\"bbbb\""},
+        {"\"ab\"", "\"aaa\""});
+  check(Schema, "{\"format\":\"date\",\"maxLength\":10}", {"\"2024-02-28\""},
+        {"\"2024-02-2\""});
+  check(Schema, "{\"format\":\"date\",\"pattern\":\"^2\"}", {"\"2024-02-28\""},
+        {"\"1024-02-28\"", "\"2\""});
+  check(Schema, "{\"format\":\"uri\",\"minLength\":1,\"maxLength\":65536}",
+        {"\"http://a\""}, {"\"\""});
+  check(Schema, "{\"format\":\"email\",\"maxLength\":255}", {"\"a@b.cd\""},
+        {"\"a@b\""});
+  EXPECT_EQ(problem(Schema, "{\"pattern\":\"^[a-z]{5}$\",\"maxLength\":3}"),
+            "schema: no text is all that is asked for here");
+  // Large limits become those that there is room for.
+  std::string quote = "\"";
+  check(Schema, "{\"type\":\"string\",\"maxLength\":65536}",
+        {quote + std::string(10000, 'a') + quote},
+        {quote + std::string(10001, 'a') + quote});
+  check(Schema, "{\"type\":\"array\",\"maxItems\":1e6,\"items\":{\"const\":1}}",
+        {"[]", "[1,1,1]"}, {"[1,]"});
+  check(Schema, "{\"type\":\"string\",\"minLength\":1.0}", {"\"a\""}, {"\"\""});
+}
+
+TEST_F(GrammarTest, KeywordsThatSayNothing) {
+  for (const char *keyword :
+       {"\"uniqueItems\":false", "\"minProperties\":0", "\"not\":false",
+        "\"patternProperties\":{}", "\"dependentRequired\":{}",
+        "\"unevaluatedProperties\":true", "\"additionalItems\":false",
+        "\"propertyNames\":{\"type\":\"string\"}", "\"if\":{\"const\":1}",
+        "\"contains\":{\"const\":1},\"minContains\":0", "\"x-order\":1",
+        "\"example\":5", "\"allOf\":[{\"not\":false}]"})
+    check(Schema, std::string("{\"type\":\"null\",") + keyword + "}", {"null"},
+          {"1"});
+  for (const char *keyword :
+       {"\"uniqueItems\":true", "\"minProperties\":1", "\"not\":{}",
+        "\"patternProperties\":{\"a\":{}}", "\"unevaluatedItems\":false",
+        "\"propertyNames\":{\"maxLength\":1}", "\"contains\":{}",
+        "\"if\":{},\"then\":{}"})
+    EXPECT_NE(problem(Schema, std::string("{") + keyword + "}"), "") << keyword;
+  EXPECT_EQ(problem(Schema, "{\"enum\":[]}"),
+            "schema /enum: expected a value at least: an empty list allows "
+            "none");
+  // Tuples as drafts before 2020-12 wrote them.
+  check(Schema,
+        "{\"type\":\"array\",\"items\":[{\"const\":1},{\"const\":2}],"
+        "\"additionalItems\":false}",
+        {"[1]", "[1,2]"}, {"[2]", "[1,2,3]"});
+  check(Schema,
+        "{\"type\":\"array\",\"items\":[{\"const\":1}],\"additionalItems\":"
+        "{\"const\":0}}",
+        {"[1]", "[1,0,0]"}, {"[0]", "[1,1]"});
 }
 
 /// Every whole number around the bounds, of every length.
@@ -235,24 +346,29 @@ TEST_F(GrammarTest, BoundsOfIntegers) {
 TEST_F(GrammarTest, BoundsOfNumbers) {
   std::mt19937 random(2);
   for (int round = 0; round < 60; ++round) {
-    auto any = [&] { return int64_t(random()) % 41 - 20; };
+    // Whole numbers, then some with digits behind the point.
+    int64_t unit = round < 30 ? 100 : round % 2 ? 10 : 5;
+    auto any = [&] { return (int64_t(random()) % 41 - 20) * unit; };
     int64_t low = any(), high = any();
     if (low > high)
       std::swap(low, high);
     bool isAbove = round % 2 && low < high, isBelow = round % 3 && low < high;
+    auto decimal = [](int64_t hundredths) {
+      char text[32];
+      std::snprintf(text, sizeof(text), "%.2f", double(hundredths) / 100);
+      return std::string(text);
+    };
     std::string schema = std::string("{\"") +
                          (isAbove ? "exclusiveMinimum" : "minimum") +
-                         "\":" + std::to_string(low) + ",\"" +
+                         "\":" + decimal(low) + ",\"" +
                          (isBelow ? "exclusiveMaximum" : "maximum") +
-                         "\":" + std::to_string(high) + ",\"type\":\"number\"}";
+                         "\":" + decimal(high) + ",\"type\":\"number\"}";
     auto automaton = make(Schema, schema);
     ASSERT_TRUE(automaton);
     for (int64_t hundredths = -2200; hundredths <= 2200; hundredths += 5) {
-      char text[32];
-      std::snprintf(text, sizeof(text), "%.2f", double(hundredths) / 100);
-      double number = std::atof(text);
-      bool isIn = (isAbove ? number > low : number >= low) &&
-                  (isBelow ? number < high : number <= high);
+      std::string text = decimal(hundredths);
+      bool isIn = (isAbove ? hundredths > low : hundredths >= low) &&
+                  (isBelow ? hundredths < high : hundredths <= high);
       EXPECT_EQ(takes(*automaton, text), isIn) << schema << ": " << text;
       if (hundredths % 100 == 0)
         EXPECT_EQ(takes(*automaton, std::to_string(hundredths / 100)), isIn)
@@ -275,15 +391,20 @@ TEST_F(GrammarTest, Multiples) {
   }
   check(Schema, "{\"minimum\":1.5,\"type\":\"integer\",\"maximum\":3.5}",
         {"2", "3"}, {"1", "4"});
-  EXPECT_EQ(problem(Schema, "{\"type\":\"number\",\"minimum\":0.5}"),
-            "schema /minimum: whole numbers alone are supported as bounds");
-  EXPECT_EQ(problem(Schema, "{\"type\":\"number\",\"multipleOf\":0.01}"),
-            "schema /multipleOf: whole numbers from 1 to 100 are supported, "
-            "for integers");
-  EXPECT_EQ(problem(Schema, "{\"type\":\"integer\",\"multipleOf\":2,"
-                            "\"minimum\":1}"),
-            "schema /multipleOf: it stands beside bounds, which is not "
-            "supported");
+  check(Schema, "{\"type\":\"integer\",\"multipleOf\":3,\"minimum\":-4}",
+        {"-3", "0", "9", "3000"}, {"-6", "1", "10"});
+  check(Schema, "{\"type\":\"integer\",\"multipleOf\":1.5}", {"3", "-6"},
+        {"1", "2", "1.5"});
+  check(Schema, "{\"type\":\"number\",\"multipleOf\":0.01}",
+        {"1", "0.5", "-12.25", "0"}, {"0.001", "1."});
+  check(Schema, "{\"type\":\"number\",\"multipleOf\":0.25,\"maximum\":1.5}",
+        {"1.5", "1.50", "0.25", "-7.75", "1"}, {"0.3", "1.75", "0.2"});
+  EXPECT_EQ(problem(Schema, "{\"type\":\"number\",\"multipleOf\":2.57}"),
+            "schema /multipleOf: expected a number above 0 whose digits are at "
+            "most 125, as 0.01, 0.25, 12.5 or 100");
+  EXPECT_EQ(problem(Schema, "{\"minimum\":0.1234567890123}"),
+            "schema /minimum: expected a number of at most 12 digits behind "
+            "its point");
   EXPECT_EQ(problem(Schema, "{\"type\":\"integer\",\"minimum\":2,"
                             "\"maximum\":1}"),
             "schema: no number is within these bounds");

@@ -71,6 +71,28 @@ TEST(HttpParser, ReadsRequestsAsTheyCome) {
   }
 }
 
+/// A target with a host says which one is meant, and needless escapes are gone.
+TEST(HttpParser, ReadsTargetsOfAllForms) {
+  auto read = [](const std::string &target, const std::string &path,
+                 const std::string &named) {
+    HttpParser parser{HttpLimits()};
+    feed(parser, "GET " + target + " HTTP/1.1\r\n" + host + "\r\n", 5);
+    ASSERT_TRUE(parser.isDone()) << target;
+    EXPECT_EQ(parser.request().path(), path) << target;
+    EXPECT_EQ(*parser.request().find("host"), named) << target;
+  };
+  read("/v1/%63ompletions?a=%62", "/v1/completions", "here");
+  read("/a%2Fb%zz%4", "/a%2Fb%zz%4", "here");
+  read("http://there:80/health", "/health", "there:80");
+  read("HTTP://there", "/", "there");
+  read("http://there?a", "/", "there");
+  for (const char *target : {"http://", "http:///a", "http://a@b/", "ftp://a/"})
+    EXPECT_EQ(statusOf(std::string("GET ") + target + " HTTP/1.1\r\n" + host +
+                       "\r\n"),
+              400)
+        << target;
+}
+
 TEST(HttpParser, ReadsChunks) {
   std::string text = "POST / HTTP/1.1\r\n" + host +
                      "Transfer-Encoding: Chunked\r\n\r\n"
@@ -105,7 +127,7 @@ TEST(HttpParser, RefusesWhatHasTwoMeanings) {
   EXPECT_EQ(statusOf("GET  / HTTP/1.1\r\n" + end), 400);
   EXPECT_EQ(statusOf("GET / HTTP/1.2\r\n" + end), 505);
   EXPECT_EQ(statusOf("G(T / HTTP/1.1\r\n" + end), 400);
-  EXPECT_EQ(statusOf("GET http://here/ HTTP/1.1\r\n" + end), 400);
+  EXPECT_EQ(statusOf("GET http://a@here/ HTTP/1.1\r\n" + end), 400);
   EXPECT_EQ(statusOf(get + "Name : value\r\n" + end), 400);
   EXPECT_EQ(statusOf(get + host + " folded\r\n\r\n"), 400);
   EXPECT_EQ(statusOf(get +
