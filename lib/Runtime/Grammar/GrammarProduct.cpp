@@ -26,7 +26,7 @@ public:
 private:
   static constexpr size_t mostNodes = 30000;
   /// So many steps of the parts cost as much as a node.
-  static constexpr size_t stepsOfNode = 400;
+  static constexpr size_t stepsOfNode = 100;
 
   /// A step from one node to another; the bytes are those of a class.
   struct Edge {

@@ -8,15 +8,22 @@ written is judged by a validator that follows the JSON Schema specification
 refuses is none that it got wrong, but most must be taken.
 """
 
+import ipaddress
 import json
 import random
 import re
 import sys
+from fractions import Fraction
 
 import serving
 
 # Rather to the end of a text than on and on.
 CLOSING = ['"', "]", "}", ",", ":", "0"]
+
+# Keywords with values that say nothing.
+IDLE = {"uniqueItems": False, "minProperties": 0, "not": False,
+        "patternProperties": {}, "title": "x", "x-order": 1,
+        "propertyNames": {"type": "string"}, "if": {"const": 1}}
 
 
 class Schemas:
@@ -33,7 +40,8 @@ class Schemas:
         return self.random.choice(values)
 
     def number(self):
-        return self.pick(-7, -1, 0, 1, 3, 12, 99, 100, 250)
+        return self.pick(-7, -1, 0, 1, 3, 12, 99, 100, 250, 1.0, 0.5, -2.25,
+                         7.125, 99.99)
 
     def value(self):
         return self.pick(1, "x", None, True, [1, 2], {"a": 1}, 2.5, -3, "é\n",
@@ -45,22 +53,26 @@ class Schemas:
             schema[self.pick("minimum", "exclusiveMinimum")] = self.number()
         if self.maybe(0.6):
             schema[self.pick("maximum", "exclusiveMaximum")] = self.number()
-        if kind == "integer" and len(schema) == 1 and self.maybe(0.4):
-            schema["multipleOf"] = self.pick(1, 2, 3, 7, 10)
+        if self.maybe(0.3):
+            schema["multipleOf"] = self.pick(1, 2, 3, 7, 10, 0.01, 0.25, 1.5)
         return schema
 
     def string(self):
         schema = {"type": "string"}
-        kind = self.pick("length", "length", "pattern", "format", "any")
-        if kind == "length" and self.maybe(0.7):
+        kind = self.pick("length", "length", "pattern", "format", "any",
+                         "several", "several")
+        if kind in ("length", "several") and self.maybe(0.7):
             schema["minLength"] = self.random.randrange(4)
-        if kind == "length":
-            schema["maxLength"] = self.random.randrange(3, 8)
-        if kind == "pattern":
-            schema["pattern"] = self.pick("^[a-c]+$", "^x?y{2,4}$", "^a\\.b$",
-                                          "^(ab|c\\d)*$", "^\\w{3}$")
-        if kind == "format":
-            schema["format"] = self.pick("date", "time", "uuid", "ipv4")
+        if kind in ("length", "several"):
+            schema["maxLength"] = self.pick(3, 4, 5, 6, 7, 8, 8.0, 20000)
+        if kind in ("pattern", "several"):
+            schema["pattern"] = self.pick(
+                "^[a-c]+$", "^x?y{2,4}$", "^a\\.b$", "^(ab|c\\d)*$", "^\\w{3}$",
+                *["[0-9]", "^[^-]*$"] * (kind == "several"))
+        if kind == "format" or (kind == "several" and self.maybe(0.2)):
+            schema["format"] = self.pick(*FORMATS)
+        if kind == "format" and self.maybe(0.4):
+            schema["maxLength"] = self.random.randrange(8, 40)
         return schema
 
     def array(self, depth):
@@ -75,6 +87,10 @@ class Schemas:
             schema["minItems"] = self.random.randrange(3)
         if self.maybe(0.6):
             schema["maxItems"] = self.random.randrange(1, 4)
+        if "prefixItems" in schema and self.maybe(0.3):  # as once
+            if "items" in schema:
+                schema["additionalItems"] = schema["items"]
+            schema["items"] = schema.pop("prefixItems")
         return schema
 
     def object(self, depth):
@@ -114,6 +130,9 @@ class Schemas:
         schema = (self.array(depth) if kind == "array"
                   else self.object(depth) if kind == "object"
                   else self.leaf(kind))
+        if self.maybe(0.2):
+            key = self.pick(*IDLE)
+            schema[key] = IDLE[key]
         if depth > 1 or not self.maybe(0.5):
             return schema
 
@@ -145,7 +164,13 @@ class Schemas:
 
 
 def is_number(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return (isinstance(value, (int, float, Fraction))
+            and not isinstance(value, bool))
+
+
+def exact(number):
+    """The decimal that JSON has."""
+    return number if isinstance(number, Fraction) else Fraction(str(number))
 
 
 TYPES = {
@@ -157,18 +182,54 @@ TYPES = {
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),
 }
+
+
+def is_ipv6(text):
+    try:
+        return "%" not in text and bool(ipaddress.IPv6Address(text))
+    except ValueError:
+        return False
+
+
+def is_date(text):
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
+        return False
+    year, month, day = map(int, text.split("-"))
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    days = [31, 28 + leap, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+    return 1 <= month <= 12 and 1 <= day <= days[month - 1]
+
+
+def of_pattern(pattern):
+    return lambda text: bool(re.fullmatch(pattern, text, re.ASCII))
+
+
+is_time = of_pattern(
+    r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)")
+LABEL = "[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 FORMATS = {
-    "date": r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])",
-    "time": r"\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)",
-    "uuid": r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
-    "ipv4": r"((25[0-5]|2[0-4]\d|1?\d?\d)(\.(?=\d)|$)){4}",
+    "date": is_date,
+    "time": is_time,
+    "date-time": lambda text: (is_date(text[:10]) and text[10:11] == "T"
+                               and is_time(text[11:])),
+    "duration": of_pattern(
+        r"P(?=.)(\d+W|(\d+Y)?(\d+M)?(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+S)?)?)"),
+    "uuid": of_pattern(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    "ipv4": of_pattern(r"((25[0-5]|2[0-4]\d|1?\d?\d)(\.(?=\d)|$)){4}"),
+    "ipv6": is_ipv6,
+    "hostname": of_pattern(rf"(?=.{{1,253}}$){LABEL}(\.{LABEL})*"),
+    "email": of_pattern(rf"[\w.+-]{{1,64}}@{LABEL}(\.{LABEL})*"),
+    "uri": of_pattern(r"[a-zA-Z][a-zA-Z0-9+.-]*:([\w.~:/?#@!$&'()*+,;=-]|"
+                      r"%[0-9a-fA-F]{2})+"),
+    "json-pointer": of_pattern(r"(?s)(/([^~/]|~[01])*)*"),
+    "color": lambda text: True,  # nobody knows it
 }
 
 
 def equal(one, other):
     """1 is 1.0 and not true, at any depth."""
     if is_number(one) and is_number(other):
-        return one == other
+        return exact(one) == exact(other)
     if type(one) is not type(other):
         return False
     if isinstance(one, list):
@@ -200,25 +261,26 @@ def is_valid(root, schema, value):
     good &= says("$ref", lambda path: holds(
         root["$defs"][path.removeprefix("#/$defs/")]))
     if is_number(value):
-        good &= says("minimum", lambda bound: value >= bound)
-        good &= says("maximum", lambda bound: value <= bound)
-        good &= says("exclusiveMinimum", lambda bound: value > bound)
-        good &= says("exclusiveMaximum", lambda bound: value < bound)
-        good &= says("multipleOf", lambda divisor: value % divisor == 0)
+        good &= says("minimum", lambda bound: value >= exact(bound))
+        good &= says("maximum", lambda bound: value <= exact(bound))
+        good &= says("exclusiveMinimum", lambda bound: value > exact(bound))
+        good &= says("exclusiveMaximum", lambda bound: value < exact(bound))
+        good &= says("multipleOf", lambda divisor: value % exact(divisor) == 0)
     if isinstance(value, str):
         good &= says("minLength", lambda count: len(value) >= count)
         good &= says("maxLength", lambda count: len(value) <= count)
         good &= says("pattern", lambda pattern: re.search(
             pattern.replace("$", r"\Z"), value, re.ASCII) is not None)
-        good &= says("format", lambda name: re.fullmatch(
-            FORMATS[name], value) is not None)
+        good &= says("format", lambda name: FORMATS[name](value))
     if isinstance(value, list):
         good &= says("minItems", lambda count: len(value) >= count)
         good &= says("maxItems", lambda count: len(value) <= count)
         first = schema.get("prefixItems", [])
+        rest = schema.get("items", True)
+        if isinstance(rest, list):
+            first, rest = rest, schema.get("additionalItems", True)
         good &= all(map(lambda part, item: holds(part, item), first, value))
-        good &= all(holds(schema.get("items", True), item)
-                    for item in value[len(first):])
+        good &= all(holds(rest, item) for item in value[len(first):])
     if isinstance(value, dict):
         good &= says("required", lambda names: all(n in value for n in names))
         named = schema.get("properties", {})
@@ -253,7 +315,7 @@ def main():
             if choice["finish_reason"] != "stop":
                 numbers["unfinished"] += 1
                 continue
-            value = json.loads(choice["text"])
+            value = json.loads(choice["text"], parse_float=Fraction)
             assert is_valid(schema, schema, value), (seed, schema, value)
             numbers["valid"] += 1
     assert numbers["valid"] > count / 2, numbers

@@ -601,6 +601,12 @@ def forms():
                 value = json.loads(choice["message"]["content"])
                 assert set(value) == {"name", "age"}, value
                 assert isinstance(value["age"], int), value
+        choice = say('"red"', {"type": "json_schema", "json_schema": {"schema": {
+            "type": "string", "format": "color"}}})
+        assert choice["message"]["content"] == '"red"', choice
+        note = ('note: the schema\'s format "color" at "/format" is not known '
+                'and restricts nothing')
+        assert note in server.read_log(), server.read_log()
         choice = say("Hello", {"type": "regex", "pattern": "(yes|no)"})
         assert choice["message"]["content"] in ("yes", "no"), choice
         for form in ({"type": "xml"}, {"type": "json_schema"}, "json",

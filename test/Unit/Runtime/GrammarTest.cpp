@@ -267,6 +267,13 @@ TEST_F(GrammarTest, SeveralKeywordsOfStrings) {
         {"\"a@b\""});
   EXPECT_EQ(problem(Schema, "{\"pattern\":\"^[a-z]{5}$\",\"maxLength\":3}"),
             "schema: no text is all that is asked for here");
+  // Where they have no text in common, the member is never begun.
+  auto automaton =
+      make(Schema, "{\"properties\":{\"a\":{\"pattern\":\"^b$\",\"maxLength\":"
+                   "0},\"c\":{}}}");
+  EXPECT_TRUE(takes(*automaton, "{\"c\":1}"));
+  EXPECT_EQ(automaton->next(automaton->start(), "{\"a"),
+            GrammarAutomaton::dead);
   // Large limits become those that there is room for.
   std::string quote = "\"";
   check(Schema, "{\"type\":\"string\",\"maxLength\":65536}",
@@ -305,6 +312,26 @@ TEST_F(GrammarTest, KeywordsThatSayNothing) {
         "{\"type\":\"array\",\"items\":[{\"const\":1}],\"additionalItems\":"
         "{\"const\":0}}",
         {"[1]", "[1,0,0]"}, {"[0]", "[1,1]"});
+  check(Schema,
+        "{\"allOf\":[{\"items\":[{\"type\":\"integer\"}],"
+        "\"additionalItems\":{\"type\":[\"integer\",\"null\"]}},"
+        "{\"prefixItems\":[{\"minimum\":3},{\"type\":\"null\"}]}]}",
+        {"[3]", "[4,null]", "[4,null,5]"}, {"[2]", "[3,4]", "[3,null,\"a\"]"});
+  check(Schema,
+        "{\"enum\":[[1],[1,\"a\"],[\"a\"]],\"items\":[{\"const\":1}],"
+        "\"additionalItems\":{\"type\":\"integer\"}}",
+        {"[1]"}, {"[1,\"a\"]", "[\"a\"]"});
+  EXPECT_EQ(problem(Schema, "{\"items\":[{}],\"prefixItems\":[{}]}"),
+            "schema /items: expected one schema, as 'prefixItems' stands "
+            "beside");
+  // What says nothing may stand beside unions, references and values.
+  check(Schema,
+        "{\"$ref\":\"#/$defs/n\",\"uniqueItems\":false,\"$defs\":{\"n\":"
+        "{\"not\":false,\"oneOf\":[{\"const\":1,\"minProperties\":0},"
+        "{\"enum\":[2],\"x-names\":[\"two\"]}]}}}",
+        {"1", "2"}, {"3"});
+  check(Schema, "{\"enum\":[\"a\"],\"format\":\"color\",\"not\":false}",
+        {"\"a\""}, {"\"b\""});
 }
 
 /// Every whole number around the bounds, of every length.
@@ -639,6 +666,16 @@ TEST_F(GrammarTest, FormsWithoutMeasure) {
   EXPECT_EQ(
       problem(Schema, "{\"const\":\"" + repeat("abcdefgh", 70000) + "\"}"),
       "schema: the schema is too large");
+  std::string members, counted;
+  for (int i = 0; i < 100; ++i) {
+    std::string start = (i ? ",\"" : "\"") + std::to_string(i) +
+                        "\":{\"maxLength\":9,\"pattern\":\"";
+    members += start + "(a{0,90000}){0}b{" + std::to_string(i) + "}\"}";
+    counted += start + "^(.{0,20}.*|a.*){9}" + std::to_string(i) + "\"}";
+  }
+  EXPECT_EQ(problem(Schema, "{\"properties\":{" + members + "}}"),
+            "schema /properties/5: the schema is too large");
+  EXPECT_NE(problem(Schema, "{\"properties\":{" + counted + "}}"), "");
   EXPECT_EQ(problem(Pattern, repeat("a", 1100000)),
             "the form that was asked for has 1100000 bytes; at most 1 MiB is "
             "read");
