@@ -604,10 +604,10 @@ def forms():
         choice = say('"red"', {"type": "json_schema", "json_schema": {"schema": {
             "type": "string", "format": "color"}}})
         assert choice["message"]["content"] == '"red"', choice
+        choice = say("Hello", {"type": "regex", "pattern": "(yes|no)"})
         note = ('note: the schema\'s format "color" at "/format" is not known '
                 'and restricts nothing')
         assert note in server.read_log(), server.read_log()
-        choice = say("Hello", {"type": "regex", "pattern": "(yes|no)"})
         assert choice["message"]["content"] in ("yes", "no"), choice
         for form in ({"type": "xml"}, {"type": "json_schema"}, "json",
                      {"type": "json_schema", "json_schema": {
