@@ -134,7 +134,7 @@ def dots1(w, ids):
 
 def exaone_moe(w, ids):
     """Windows and positions go together, and so do whole sight and none; the
-    first layer is dense."""
+    first layer is dense. The bias has its published name."""
     config = {**BASE, "model_type": "exaone_moe", "num_key_value_heads": 2,
               "num_hidden_layers": 5, "sliding_window": 3,
               "sliding_window_pattern": 3, "num_experts": 6,
@@ -154,7 +154,7 @@ def exaone_moe(w, ids):
     def feed(at, x, i):
         if i == 0:
             return gated(w, at, x, silu)
-        return mixed(w, at, x, 6, 2, sigmoids, "gate.e_score_correction_bias",
+        return mixed(w, at, x, 6, 2, sigmoids, "e_score_correction_bias",
                      gated(w, at + "shared_experts.", x, silu), 2.5)
     return config, prenorm(w, ids, 5, attention, feed, 1e-5)
 

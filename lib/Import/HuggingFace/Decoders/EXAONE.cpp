@@ -146,8 +146,12 @@ std::optional<Model> importEXAONEMoE(ImportContext &context) {
   finishSigmoidRouter(config, "num_experts", moe);
   if (config.hasErrors())
     return std::nullopt;
-  for (const TensorName &row : mixtureTensors("shared_experts"))
+  for (TensorName row : mixtureTensors("shared_experts")) {
+    // As published; transformers moves it into the gate as it loads files.
+    if (std::string_view(row.role) == "moe.router.bias")
+      row.tensor = "mlp.e_score_correction_bias";
     exaone->tensors.push_back(row);
+  }
   return buildMixture(context, *exaone, moe, isSparse);
 }
 
