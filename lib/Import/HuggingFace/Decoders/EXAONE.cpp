@@ -140,8 +140,7 @@ std::optional<Model> importEXAONEMoE(ImportContext &context) {
                             /*gate=*/false};
   moe.router.groups = config.integer("n_group", 1);
   moe.router.activeGroups = config.integer("topk_group", 1);
-  moe.router.renormalise =
-      config.flag("norm_topk_prob", true) && moe.active > 1;
+  moe.router.renormalise = config.flag("norm_topk_prob", true);
   moe.router.scale = config.real("routed_scaling_factor", 2.5);
   finishSigmoidRouter(config, "num_experts", moe);
   if (config.hasErrors())
