@@ -11,6 +11,7 @@
 #include "Attune/AttuneDialect.h"
 #include "attune/Codegen/Passes.h"
 #include "attune/Conversion/Passes.h"
+#include "attune/Pipelines/Passes.h"
 #include "attune/Pipelines/Pipelines.h"
 #include "attune/Target/PTX/Passes.h"
 #include "attune/Transforms/Passes.h"
@@ -28,6 +29,7 @@ inline void registerAllPasses() {
   registerAttuneConversionPasses();
   registerAttuneCodegenPasses();
   registerAttunePTXPasses();
+  registerAttunePipelinesPasses();
   registerPipelines();
 }
 

@@ -197,6 +197,15 @@ struct DestinationPassing final
     return &call->getOpOperand(argument.getArgNumber());
   }
 
+  static bool isCache(BlockArgument argument) {
+    if (!argument)
+      return false;
+    auto func = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    auto kind = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                  "attune.kind");
+    return kind && kind.getValue() == "cache";
+  }
+
   bool convertEntry(func::FuncOp func) {
     OpBuilder b(func.getContext());
     auto returnOp = cast<func::ReturnOp>(func.getBody().back().getTerminator());
@@ -213,9 +222,16 @@ struct DestinationPassing final
         continue;
       unsigned result = operand.getOperandNumber();
       auto kind = func.getResultAttrOfType<StringAttr>(result, "attune.kind");
-      BlockArgument updated = updatedArgument(operand.get());
-      if (kind && kind.getValue() == "cache" && updated)
-        continue;
+      if (kind && kind.getValue() == "cache") {
+        if (isCache(updatedArgument(operand.get())))
+          continue;
+        // Callers have no memory for it but the argument's.
+        func.emitError("result ")
+            << result << " of '@" << func.getSymName()
+            << "' is a cache, but not what became of an argument that is one; "
+               "write attune.kind = \"output\" for a tensor that is new";
+        return false;
+      }
       unsigned number = func.getNumArguments();
       NamedAttrList attrs(func.getResultAttrDict(result));
       attrs.set(kWritable, b.getBoolAttr(true));

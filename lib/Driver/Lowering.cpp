@@ -23,6 +23,7 @@
 #include "attune/Runtime/Tokenizer.h"
 #include "attune/Support/TensorNames.h"
 #include "attune/Support/Version.h"
+#include "attune/Target/Entries.h"
 #include "attune/Weights/GgufFile.h"
 #include "attune/Weights/WeightLayout.h"
 
@@ -365,6 +366,11 @@ bool Lowering::import(Entries entries) {
   imported.decodeBatch = serves(options, source);
   module = modules.import(source, imported);
   if (!module) {
+    code = ExitCode::BadInput;
+    return false;
+  }
+  // The entries of an imported model are the importer's own.
+  if (!source.model && mlir::failed(verifyEntries(*module))) {
     code = ExitCode::BadInput;
     return false;
   }

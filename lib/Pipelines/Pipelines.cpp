@@ -10,6 +10,7 @@
 #include "attune/Codegen/Passes.h"
 #include "attune/Conversion/MatrixTiles.h"
 #include "attune/Conversion/Passes.h"
+#include "attune/Pipelines/Passes.h"
 #include "attune/TargetInfo/GpuTiles.h"
 #include "attune/Transforms/LowRank.h"
 #include "attune/Transforms/Passes.h"
@@ -436,10 +437,18 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   }
 };
 
+/// `from`: the pipeline whose result this one begins with; empty: any IR.
 void registerOne(StringRef name, StringRef description,
-                 void (*build)(OpPassManager &, const PipelineOptions &)) {
+                 void (*build)(OpPassManager &, const PipelineOptions &),
+                 StringRef from = "") {
   PassPipelineRegistration<TextOptions>(
-      name, description, [build](OpPassManager &pm, const TextOptions &text) {
+      name, description,
+      [build, from](OpPassManager &pm, const TextOptions &text) {
+        if (!from.empty()) {
+          ExpectStageOptions expected;
+          expected.from = from.str();
+          pm.addPass(createExpectStage(expected));
+        }
         build(pm, text.get());
       });
 }
@@ -456,15 +465,15 @@ void registerPipelines() {
               "attune to tiled loops and vectors on tensors",
               buildTensorPipeline);
   registerOne("attune-to-kernels", "tensors to memory and calls of kernels",
-              buildKernelsPipeline);
+              buildKernelsPipeline, "attune-to-tensor");
   registerOne("attune-to-loops",
               "tensors to memory: calls of kernels, loops over tiles, frames",
-              buildLoopsPipeline);
+              buildLoopsPipeline, "attune-to-tensor");
   registerOne("attune-to-vector",
               "tiles to vector code, parallel loops to each thread's share",
-              buildVectorPipeline);
+              buildVectorPipeline, "attune-to-loops");
   registerOne("attune-to-llvm", "vectors to the llvm dialect",
-              buildLLVMPipeline);
+              buildLLVMPipeline, "attune-to-vector");
 }
 
 } // namespace attune

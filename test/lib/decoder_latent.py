@@ -51,21 +51,21 @@ def latent(w, at, x, rank, nope, shared, value, index=None, scale=None,
     return linear(w, at + "o_proj", out, WIDTH)
 
 
-def experts_behind_one(w, ids, layers, scale, attention):
+def experts_behind_one(w, ids, layers, scale, attention, eps=1e-6):
     """The first layer is dense, the others have experts. `attention(at, x)` of a
-    layer's normed input."""
+    layer's normed input. `eps` is that of all norms but attention's own."""
     x = embed(w, "model.embed_tokens.weight", ids)
     for i in range(layers):
         at = f"model.layers.{i}."
-        normed = rms_norm(w, at + "input_layernorm", x)
+        normed = rms_norm(w, at + "input_layernorm", x, eps)
         x = plus(x, attention(at + "self_attn.", normed))
-        normed = rms_norm(w, at + "post_attention_layernorm", x)
+        normed = rms_norm(w, at + "post_attention_layernorm", x, eps)
         to = at + "mlp."
         x = plus(x, gated(w, to, normed, silu) if i == 0 else routed(
             w, to, normed, 6, 2, sigmoids, "gate.e_score_correction_bias",
             lambda e: gated(w, f"{to}experts.{e}.", normed, silu),
             gated(w, to + "shared_experts.", normed, silu), scale))
-    return head(w, "lm_head", rms_norm(w, "model.norm", x))
+    return head(w, "lm_head", rms_norm(w, "model.norm", x, eps))
 
 
 def deepseek_v32(w, ids):

@@ -52,8 +52,9 @@ def prenorm(w, ids, layers, attention, feed, eps, factor=1.0):
 
 
 def glm4_moe_lite(w, ids):
-    """GLM-4.7-Flash: DeepSeek-V3's layers, the first of them dense."""
-    config = {**BASE, "model_type": "glm4_moe_lite", "rms_norm_eps": 1e-6,
+    """GLM-4.7-Flash: DeepSeek-V3's layers, the first of them dense. The
+    norms of latent rows have an eps of their own, 1e-6."""
+    config = {**BASE, "model_type": "glm4_moe_lite", "rms_norm_eps": 0.01,
               "num_key_value_heads": HEADS, "q_lora_rank": 20,
               "kv_lora_rank": 12, "qk_nope_head_dim": 6, "qk_rope_head_dim": 4,
               "v_head_dim": 7, "n_routed_experts": 6, "num_experts_per_tok": 2,
@@ -61,36 +62,39 @@ def glm4_moe_lite(w, ids):
     if len(ids) > 5:
         config["mlp_layer_types"] = ["dense", "sparse"]
     return config, experts_behind_one(
-        w, ids, 2, 1.8, lambda at, x: latent(w, at, x, 12, 6, 4, 7))
+        w, ids, 2, 1.8, lambda at, x: latent(w, at, x, 12, 6, 4, 7),
+        0.01)
 
 
 def minicpm3(w, ids):
     """Compressed rows whose shared channels turn half a head away; factors of
-    embeddings, residuals and logits."""
+    embeddings, residuals and logits. The norms of compressed rows have an eps of
+    their own, 1e-6."""
     config = {**BASE, "model_type": "minicpm3", "num_key_value_heads": HEADS,
               "q_lora_rank": 20, "kv_lora_rank": 12, "qk_nope_head_dim": 6,
               "qk_rope_head_dim": 4, "scale_emb": 12, "scale_depth": 1.4,
-              "dim_model_base": 16}
+              "dim_model_base": 16, "rms_norm_eps": 0.01}
     depth = 1.4 / math.sqrt(2)
     x = embed(w, "model.embed_tokens.weight", ids, 12)
     for i in range(2):
         at = f"model.layers.{i}."
         y = latent(w, at + "self_attn.", rms_norm(
-            w, at + "input_layernorm", x, 1e-5), 12, 6, 4, 8, interleaved=False)
+            w, at + "input_layernorm", x, 0.01), 12, 6, 4, 8, interleaved=False)
         x = plus(x, [scaled(v, depth) for v in y])
         y = gated(w, at + "mlp.", rms_norm(
-            w, at + "post_attention_layernorm", x, 1e-5), silu)
+            w, at + "post_attention_layernorm", x, 0.01), silu)
         x = plus(x, [scaled(v, depth) for v in y])
-    x = rms_norm(w, "model.norm", x, 1e-5)
+    x = rms_norm(w, "model.norm", x, 0.01)
     return config, tied(w, "model.embed_tokens.weight",
                         [scaled(v, 16 / WIDTH) for v in x])
 
 
 def solar_open(w, ids):
-    """Experts in every layer, groups of them, biases of all but the output."""
+    """Experts in every layer, of which a token takes one, groups of them, biases
+    of all but the output."""
     config = {**BASE, "model_type": "solar_open", "num_key_value_heads": 2,
               "head_dim": 12, "attention_bias": True, "n_routed_experts": 6,
-              "num_experts_per_tok": 2, "moe_intermediate_size": INNER,
+              "num_experts_per_tok": 1, "moe_intermediate_size": INNER,
               "n_group": 3, "topk_group": 2, "routed_scaling_factor": 1.5}
 
     def attention(at, x, i):
@@ -99,7 +103,7 @@ def solar_open(w, ids):
                       attend(turn(q, 1e6), turn(k, 1e6), v), WIDTH)
 
     def feed(at, x, i):
-        return mixed(w, at, x, 6, 2, sigmoids, "gate.e_score_correction_bias",
+        return mixed(w, at, x, 6, 1, sigmoids, "gate.e_score_correction_bias",
                      gated(w, at + "shared_experts.", x, silu), 1.5,
                      groups=(3, 2))
     return config, prenorm(w, ids, 2, attention, feed, 1e-5)
@@ -134,7 +138,7 @@ def dots1(w, ids):
 
 def exaone_moe(w, ids):
     """Windows and positions go together, and so do whole sight and none; the
-    first layer is dense."""
+    first layer is dense. The bias has its published name."""
     config = {**BASE, "model_type": "exaone_moe", "num_key_value_heads": 2,
               "num_hidden_layers": 5, "sliding_window": 3,
               "sliding_window_pattern": 3, "num_experts": 6,
@@ -154,7 +158,7 @@ def exaone_moe(w, ids):
     def feed(at, x, i):
         if i == 0:
             return gated(w, at, x, silu)
-        return mixed(w, at, x, 6, 2, sigmoids, "gate.e_score_correction_bias",
+        return mixed(w, at, x, 6, 2, sigmoids, "e_score_correction_bias",
                      gated(w, at + "shared_experts.", x, silu), 2.5)
     return config, prenorm(w, ids, 5, attention, feed, 1e-5)
 
@@ -424,22 +428,24 @@ def internlm3(w, ids):
 
 
 def hy_v3(w, ids):
-    """Under the names of published files."""
+    """Under the names of published files; attention has biases."""
     config = {**BASE, "model_type": "hy_v3", "num_key_value_heads": 2,
               "head_dim": DIM, "num_experts": 6, "num_experts_per_tok": 2,
-              "moe_intermediate_size": INNER, "first_k_dense_replace": 1,
+              "moe_intermediate_size": INNER,
+              "mlp_layer_types": ["sparse", "dense"],
               "qk_norm": True, "route_norm": True,
-              "moe_router_use_sigmoid": True, "rope_theta": 11158840.0}
+              "moe_router_use_sigmoid": True, "rope_theta": 11158840.0,
+              "attention_bias": True}
 
     def attention(at, x, i):
         at += "self_attn."
-        q, k, v = projections(w, at, x, 2)
+        q, k, v = projections(w, at, x, 2, bias=True)
         q, k = normed_heads(w, at, q, k, 1e-5)
         q, k = (turn(h, 11158840.0) for h in (q, k))
-        return linear(w, at + "o_proj", attend(q, k, v), WIDTH)
+        return linear(w, at + "o_proj", attend(q, k, v), WIDTH, True)
 
     def feed(at, x, i):
-        if i == 0:
+        if i == 1:
             return gated(w, at, x, silu)
         return mixed(w, at, x, 6, 2, sigmoids, "expert_bias",
                      gated(w, at + "shared_mlp.", x, silu), 2.826,

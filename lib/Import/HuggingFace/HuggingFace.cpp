@@ -238,19 +238,45 @@ static const Architecture *chooseArchitecture(Config &config,
   return nullptr;
 }
 
+/// Whether the checkpoint has the head of a class for masked words.
+static bool hasMaskedHead(const Checkpoint &checkpoint) {
+  for (const auto &[name, tensor] : checkpoint.tensors())
+    for (std::string_view start :
+         {"cls.", "lm_head.", "lm_predictions.", "predictions.", "vocab_",
+          "generator_", "head.", "decoder."})
+      if (std::string_view(name).substr(0, start.size()) == start)
+        return true;
+  return false;
+}
+
 /// sentence-transformers reads encoders without the head that their file names,
-/// and writes them without it.
-static const ModelClass *withoutMaskedHead(const Architecture &architecture,
-                                           const ModelClass *chosen,
-                                           const std::string &folder) {
+/// and writes them without it: `chosen` becomes that class, unless the
+/// checkpoint has the head. False after an error.
+static bool leaveMaskedHead(const Architecture &architecture,
+                            const ModelClass *&chosen,
+                            const Checkpoint *checkpoint,
+                            const std::string &folder, Config &config,
+                            DiagnosticEngine &diags) {
   std::string_view name = chosen->name, end = "ForMaskedLM";
-  if (name.size() > end.size() &&
-      name.substr(name.size() - end.size()) == end &&
-      startsWithTransformer(folder))
-    for (const ModelClass &candidate : architecture.classes)
-      if (candidate.head == Head::None)
-        return &candidate;
-  return chosen;
+  if (name.size() <= end.size() || name.substr(name.size() - end.size()) != end)
+    return true;
+  if (checkpoint && hasMaskedHead(*checkpoint))
+    return true;
+  std::optional<bool> without = readsWithoutHead(folder, diags);
+  if (!without.value_or(false))
+    return without.has_value();
+  for (const ModelClass &candidate : architecture.classes)
+    if (candidate.head == Head::None) {
+      diags.note(config.locate("architectures"),
+                 spec::quote(name) + " is read as " +
+                     spec::quote(candidate.name) +
+                     ", without its head, as sentence-transformers reads it "
+                     "where sentence_bert_config.json has no "
+                     "\"transformer_task\": \"fill-mask\"");
+      chosen = &candidate;
+      break;
+    }
+  return true;
 }
 
 /// The type that weights are kept in: what the configuration says, else what
@@ -410,9 +436,6 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
       chooseArchitecture(config, context.modelClass, diags);
   if (!architecture)
     return std::nullopt;
-  context.modelClass =
-      withoutMaskedHead(*architecture, context.modelClass, result.folder);
-  context.languageModel = context.modelClass->head == Head::LanguageModel;
   std::optional<Checkpoint> checkpoint;
   if (!result.checkpointPath.empty()) {
     checkpoint = Checkpoint::open(result.checkpointPath, diags);
@@ -421,6 +444,10 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
     checkpoint->noteWrappers(diags);
     context.checkpoint = &*checkpoint;
   }
+  if (!leaveMaskedHead(*architecture, context.modelClass, context.checkpoint,
+                       result.folder, config, diags))
+    return std::nullopt;
+  context.languageModel = context.modelClass->head == Head::LanguageModel;
   if (text && !checkpoint) {
     config.error("", text->whole +
                          " is a multimodal model; text_config holds "

@@ -123,7 +123,7 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
       {"codegen",
        "n_embd=4096 n_layer=28 n_head=16 vocab_size=50400 n_positions=2048 "
        "n_inner=16384 rotary_dim=64 activation_function=gelu_new "
-       "tie_word_embeddings=false layer_norm_epsilon=1e-05",
+       "tie_word_embeddings=false layer_norm_epsilon=1e-05 head_dim",
        "attn_pdrop embd_pdrop n_ctx resid_pdrop rotary scale_attn_weights "
        "summary_activation summary_first_dropout summary_proj_to_labels "
        "summary_type summary_use_proj"},

@@ -150,24 +150,38 @@ static bool addDense(const std::string &folder, const std::string &path,
   return true;
 }
 
-bool startsWithTransformer(const std::string &folder) {
+std::optional<bool> readsWithoutHead(const std::string &folder,
+                                     DiagnosticEngine &diags) {
   std::error_code ignored;
   std::string path = folder + "/modules.json";
   if (!fs::exists(path, ignored))
     return false;
-  // What is wrong with the file is said when all of it is read.
-  struct final : DiagnosticEngine {
-    void report(const Diagnostic &diagnostic) override {}
-  } silent;
-  auto source = readSourceFile(path, silent);
+  auto source = readSourceFile(path, diags);
   if (!source)
-    return false;
-  JsonFile file(source, silent);
-  if (!file.root || !file.root->isArray() || file.root->elements.empty())
+    return std::nullopt;
+  JsonFile file(source, diags);
+  if (!file.root)
+    return std::nullopt;
+  if (!file.root->isArray() || file.root->elements.empty())
     return false;
   const Value &first = file.root->elements.front();
   const Value *type = first.isObject() ? first.find("type") : nullptr;
-  return type && type->isString() && lastPart(type->text) == "Transformer";
+  if (!type || !type->isString() || lastPart(type->text) != "Transformer")
+    return false;
+  const Value *within = first.find("path");
+  std::string place = within && within->isString() ? within->text : "";
+  path = folder + "/" + (place.empty() ? "" : place + "/") +
+         "sentence_bert_config.json";
+  if (!fs::exists(path, ignored))
+    return true;
+  source = readSourceFile(path, diags);
+  if (!source)
+    return std::nullopt;
+  JsonFile settings(source, diags);
+  if (!settings.isObject())
+    return std::nullopt;
+  const Value *task = settings.root->find("transformer_task");
+  return !task || !task->isString() || task->text != "fill-mask";
 }
 
 bool addSentenceModules(const std::string &folder, Model &model,

@@ -12,9 +12,11 @@
 
 namespace attune::hf {
 
-/// Whether the first module in the folder's modules.json is a transformer as
-/// its class is without a head.
-bool startsWithTransformer(const std::string &folder);
+/// Whether sentence-transformers reads the folder's model without its head: the
+/// first module of modules.json is a transformer, and the task in
+/// sentence_bert_config.json is not to fill masks. Nothing after an error.
+std::optional<bool> readsWithoutHead(const std::string &folder,
+                                     DiagnosticEngine &diags);
 
 /// Where modules.json of a folder made by sentence-transformers lists linear
 /// layers behind the pooling, the model gets a stream for both, and the output

@@ -167,6 +167,12 @@ static bool complete(Tekken &file, runtime::Error &error) {
         std::to_string(count));
   for (uint32_t rank = 0; rank < count; ++rank)
     file.specials.emplace(rank, "<SPECIAL_" + std::to_string(rank) + ">");
+  std::map<std::string_view, uint32_t> texts;
+  for (const auto &[rank, text] : file.specials)
+    if (auto [other, isNew] = texts.emplace(text, rank); !isNew)
+      return error.badInput("special_tokens: ranks " +
+                            std::to_string(other->second) + " and " +
+                            std::to_string(rank) + " have one text");
   auto used = static_cast<size_t>(file.ids - file.specialIds);
   if (file.tokens.size() < used)
     return error.badInput("vocab: has " + std::to_string(file.tokens.size()) +

@@ -231,6 +231,15 @@ static std::optional<TokenizerFile> without(bool good) {
   return good ? std::optional<TokenizerFile>(TokenizerFile()) : std::nullopt;
 }
 
+/// Whether it is a pipe of a folder, which may have no writer; that of a
+/// shell's
+/// <(command) has one.
+static bool isNamedPipe(const std::string &path) {
+  std::error_code ignored;
+  return fs::is_fifo(path, ignored) && path.rfind("/dev/", 0) != 0 &&
+         path.rfind("/proc/", 0) != 0;
+}
+
 std::optional<TokenizerFile> readTokenizer(const std::string &path,
                                            DiagnosticEngine &diags) {
   TokenizerFile result;
@@ -247,6 +256,12 @@ std::optional<TokenizerFile> readTokenizer(const std::string &path,
     whole->path = path;
     error.message = "the tokenizer: " + error.message;
     return without(report(error, {whole, 0, 0}, diags));
+  }
+  if (isNamedPipe(path)) {
+    auto pipe = std::make_shared<SourceFile>();
+    pipe->path = path;
+    diags.error({pipe, 0, 0}, "is a pipe, expected a file");
+    return std::nullopt;
   }
   auto file = readSourceFile(path, diags, maxFileBytes);
   if (!file)

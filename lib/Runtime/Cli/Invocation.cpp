@@ -340,6 +340,12 @@ bool Invocation::fillDefault(const ArgInfo &arg, Slot &slot, int64_t past,
       value = model.info().decoderStart;
     else if (source)
       value = reinterpret_cast<const int64_t *>(source->words[1])[i - 1];
+    // A count, or an id of another input, may have no row in a table.
+    bool bounded = arg.max < 0 || (value >= 0 && value < arg.max);
+    if (!bounded && value != arg.ignored)
+      return error.badInput(
+          "input '" + arg.name + "' would hold " + std::to_string(value) +
+          ", but its values must be from 0 to " + std::to_string(arg.max - 1));
     convertElements(DType::I64, &value, arg.dtype, slot.copy.data() + i * step,
                     1);
   }

@@ -147,8 +147,11 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
       if (shape.size() <= ofLayers || shape.size() < 2 ||
           shape[ofBatch] != batch)
         return internal("has a cache of shape " + arg.formatShape());
-      if (!byteSize(shape, dtypeBytes(arg.dtype), bytes))
-        return internal("has a cache of shape " + arg.formatShape());
+      if (!byteSize(shape, dtypeBytes(arg.dtype), bytes)) {
+        error.set(ExitResourceLimit,
+                  "no memory for a cache of shape " + formatShape(shape));
+        return nullptr;
+      }
       if (ownsCaches &&
           !cache.data.reserve(model, bytes, "keys and values", error))
         return nullptr;
@@ -160,8 +163,13 @@ std::unique_ptr<Session> Session::create(CompiledModel &model, int64_t batch,
     }
   }
   bool ranks = session->idsOutput >= 0 && session->valuesOutput >= 0;
-  if (session->idsNames.empty() || !hasLogits || outputs != (ranks ? 3 : 1))
-    return internal("does not map ids [batch, seq] to logits [batch, V]");
+  if (session->idsNames.empty() || !hasLogits || outputs != (ranks ? 3 : 1)) {
+    // IR that was written by hand may have an entry of this name.
+    error.badInput("model '" + model.info().name +
+                   "' cannot generate: its entry 'decode' does not map ids "
+                   "[batch, seq] of i64 to 'logits' [batch, V] of f32");
+    return nullptr;
+  }
   const EntryInfo *all = findAllTokens(model, *entry);
   if (all && batch == 1 && session->keepsTokens)
     session->allTokens.reset(new Invocation(model, *all));

@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attune/AttuneShapes.h"
+#include "attune/Runtime/Metadata.h"
 #include "attune/Target/CPU/CPUBackend.h"
+#include "attune/Target/Entries.h"
 #include "attune/Weights/WeightLayout.h"
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
@@ -18,26 +20,6 @@
 using namespace mlir;
 
 namespace attune {
-
-static const char *nameOfType(Type type) {
-  if (type.isInteger(1))
-    return "bool";
-  if (type.isInteger(64))
-    return "i64";
-  if (type.isInteger(32))
-    return "i32";
-  if (type.isInteger(8))
-    return "i8";
-  if (isa<Float8E4M3FNType>(type))
-    return "f8_e4m3";
-  if (type.isF16())
-    return "f16";
-  if (type.isBF16())
-    return "bf16";
-  if (type.isF32())
-    return "f32";
-  return nullptr;
-}
 
 /// A size as shapes have it: a name or a number.
 static llvm::json::Value describeSize(Attribute size) {
@@ -68,10 +50,10 @@ static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
   }
   auto type = dyn_cast<MemRefType>(entry.getArgumentTypes()[number]);
   auto shape = entry.getArgAttrOfType<ArrayAttr>(number, "attune.shape");
-  if (!type || !name || !shape || !nameOfType(type.getElementType()))
+  if (!type || !name || !shape || !nameOfElement(type.getElementType()))
     return std::nullopt;
   object["name"] = name.getValue();
-  object["dtype"] = nameOfType(type.getElementType());
+  object["dtype"] = nameOfElement(type.getElementType());
   llvm::json::Array sizes;
   for (Attribute size : shape)
     if (!isa<StringAttr, IntegerAttr>(size))
@@ -102,74 +84,6 @@ static std::optional<llvm::json::Object> describeArgument(func::FuncOp entry,
   return object;
 }
 
-/// Diagnoses what an argument or result, with its attributes, does not say.
-static LogicalResult checkSignature(Location loc, Type type,
-                                    DictionaryAttr attrs, bool isResult,
-                                    unsigned number, StringRef function) {
-  const char *what = isResult ? "result " : "argument ";
-  auto get = [&](StringRef name) {
-    return attrs ? attrs.get(name) : Attribute();
-  };
-  auto kind = dyn_cast_or_null<StringAttr>(get("attune.kind"));
-  if (kind && llvm::is_contained({"weights", "past", "size"}, kind.getValue()))
-    return success();
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || !nameOfType(tensor.getElementType()))
-    return emitError(loc)
-           << what << number << " of '@" << function << "' is " << type
-           << "; a caller can pass tensors of i1, i8, i32, i64, f16, bf16 and "
-              "f32";
-  if (kind && isa_and_nonnull<StringAttr>(get("attune.name")) &&
-      isa_and_nonnull<ArrayAttr>(get("attune.shape")))
-    return success();
-  Builder b(loc.getContext());
-  SmallVector<Attribute> shape;
-  for (auto [index, size] : llvm::enumerate(tensor.getShape()))
-    shape.push_back(ShapedType::isDynamic(size)
-                        ? Attribute(b.getStringAttr("n" + Twine(index)))
-                        : b.getI64IntegerAttr(size));
-  NamedAttrList example;
-  example.set("attune.kind", b.getStringAttr(isResult ? "output" : "input"));
-  example.set("attune.name",
-              b.getStringAttr((isResult ? "y" : "x") + Twine(number)));
-  example.set("attune.shape", b.getArrayAttr(shape));
-  std::string signature;
-  llvm::raw_string_ostream(signature)
-      << type << " " << example.getDictionary(loc.getContext());
-  return emitError(loc) << what << number << " of '@" << function
-                        << "' does not say what a caller has to know; write "
-                           "its type as '"
-                        << signature
-                        << "', with the name that files of tensors give it, "
-                           "and so for all others";
-}
-
-LogicalResult checkEntries(ModuleOp module) {
-  bool found = false;
-  for (auto func : module.getOps<func::FuncOp>()) {
-    if (!func->hasAttr("attune.entry") || func.isExternal())
-      continue;
-    found = true;
-    for (BlockArgument argument : func.getArguments()) {
-      unsigned number = argument.getArgNumber();
-      if (failed(checkSignature(argument.getLoc(), argument.getType(),
-                                func.getArgAttrDict(number),
-                                /*isResult=*/false, number, func.getSymName())))
-        return failure();
-    }
-    for (auto [number, type] : llvm::enumerate(func.getResultTypes()))
-      if (failed(checkSignature(func.getLoc(), type,
-                                func.getResultAttrDict(number),
-                                /*isResult=*/true, number, func.getSymName())))
-        return failure();
-  }
-  if (found)
-    return success();
-  return module.emitError(
-      "has no function to run: call it @forward and write 'attributes "
-      "{attune.entry}' before its body");
-}
-
 void attachDescription(ModuleOp module, StringRef metadata,
                        ArrayRef<StringRef> entries, const ProductInfo &info) {
   Builder b(module.getContext());
@@ -191,6 +105,13 @@ describeEntries(ModuleOp module, SmallVectorImpl<StringRef> &names) {
   for (auto func : module.getOps<func::FuncOp>()) {
     if (!func->hasAttr("attune.entry"))
       continue;
+    if (func.getNumResults() > 0) {
+      func.emitError("'@") << func.getSymName()
+                           << "' gives back memory of its own, but callers "
+                              "have memory for all results: no two of them "
+                              "can be the same cache";
+      return failure();
+    }
     llvm::json::Array arguments;
     for (unsigned i = 0; i < func.getNumArguments(); ++i) {
       std::optional<llvm::json::Object> argument = describeArgument(func, i);
@@ -351,6 +272,11 @@ LogicalResult describeProduct(ModuleOp module, const ProductInfo &info) {
     return failure();
   std::string text;
   llvm::raw_string_ostream(text) << llvm::json::Value(std::move(metadata));
+  // Handwritten IR may say what no product can read.
+  runtime::ModelInfo read;
+  runtime::Error problem;
+  if (!runtime::parseModelInfo(text, names.size(), read, problem))
+    return module.emitError(problem.message);
   // The translation to LLVM IR has no use for what now stands in the metadata.
   for (auto func : module.getOps<func::FuncOp>()) {
     func.removeArgAttrsAttr();

@@ -13,9 +13,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <set>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace attune::gguf {
 
@@ -342,13 +344,16 @@ std::optional<File> openFile(const std::string &path, DiagnosticEngine &diags) {
 namespace attune {
 
 bool isGgufFile(const std::string &path) {
-  std::FILE *file = std::fopen(path.c_str(), "rb");
-  if (!file)
+  // Opening a pipe would wait for its writer, and reading take from its reader.
+  int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0)
     return false;
+  struct stat status;
   char start[4] = {};
-  bool is =
-      std::fread(start, 1, 4, file) == 4 && std::memcmp(start, "GGUF", 4) == 0;
-  std::fclose(file);
+  bool is = fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+            ::pread(file, start, 4, 0) == 4 &&
+            std::memcmp(start, "GGUF", 4) == 0;
+  ::close(file);
   return is;
 }
 

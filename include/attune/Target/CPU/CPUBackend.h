@@ -49,10 +49,6 @@ struct ProductInfo {
   std::vector<std::string> needs; ///< of the CPU; see TargetDescription
 };
 
-/// Diagnoses a module, handwritten perhaps, without entries, or whose entries
-/// do not say what their callers have to know. Functions are on tensors still.
-mlir::LogicalResult checkEntries(mlir::ModuleOp module);
-
 /// Reads the entries of a module that still has its functions on memory (the
 /// output of the loops pipeline), attaches the metadata and lets every entry be
 /// called through `attune_model`. Run before buildLLVMPipeline.

@@ -198,6 +198,7 @@ std::optional<Model> importGLM4MoELite(ImportContext &context) {
   defaults.experts.active = 4;
   defaults.experts.groups = defaults.experts.activeGroups = 1;
   defaults.experts.scale = 1.8;
+  defaults.experts.oneIsLeft = false;
   return importDeepSeek(context, defaults, readSigmoidRouter);
 }
 

@@ -140,14 +140,17 @@ std::optional<Model> importEXAONEMoE(ImportContext &context) {
                             /*gate=*/false};
   moe.router.groups = config.integer("n_group", 1);
   moe.router.activeGroups = config.integer("topk_group", 1);
-  moe.router.renormalise =
-      config.flag("norm_topk_prob", true) && moe.active > 1;
+  moe.router.renormalise = config.flag("norm_topk_prob", true);
   moe.router.scale = config.real("routed_scaling_factor", 2.5);
   finishSigmoidRouter(config, "num_experts", moe);
   if (config.hasErrors())
     return std::nullopt;
-  for (const TensorName &row : mixtureTensors("shared_experts"))
+  for (TensorName row : mixtureTensors("shared_experts")) {
+    // As published; transformers moves it into the gate as it loads files.
+    if (std::string_view(row.role) == "moe.router.bias")
+      row.tensor = "mlp.e_score_correction_bias";
     exaone->tensors.push_back(row);
+  }
   return buildMixture(context, *exaone, moe, isSparse);
 }
 

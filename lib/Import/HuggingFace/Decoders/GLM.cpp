@@ -85,6 +85,7 @@ std::optional<Model> importGLM4MoE(ImportContext &context) {
   experts.active = 8;
   experts.shared = 1;
   experts.renormalise = true;
+  experts.oneIsLeft = false;
   if (!glm || config.hasErrors())
     return std::nullopt;
   MoE moe = readRoutedExperts(config, experts, readSigmoidRouter);
@@ -128,6 +129,7 @@ std::optional<Model> importSolarOpen(ImportContext &context) {
   experts.active = 8;
   experts.shared = 1;
   experts.renormalise = true;
+  experts.oneIsLeft = false;
   if (!solar || config.hasErrors())
     return std::nullopt;
   MoE moe = readRoutedExperts(config, experts, readSigmoidRouter);
@@ -159,13 +161,14 @@ std::optional<Model> importDots1(ImportContext &context) {
                  "num_nextn_predict_layers", "use_sliding_window"});
   if (!dots || config.hasErrors())
     return std::nullopt;
-  MoE moe =
-      readRoutedExperts(config, ExpertDefaults(), [](Config &, Router &router) {
-        router.scores = RouterScores::Sigmoid;
-        router.selectBias = true;
-        if (router.groups > 1)
-          router.groupScore = GroupScore::TopTwo;
-      });
+  ExpertDefaults experts;
+  experts.oneIsLeft = false;
+  MoE moe = readRoutedExperts(config, experts, [](Config &, Router &router) {
+    router.scores = RouterScores::Sigmoid;
+    router.selectBias = true;
+    if (router.groups > 1)
+      router.groupScore = GroupScore::TopTwo;
+  });
   Attention &attention = *dots->block.attention;
   attention.qkvBias = attention.outBias = bias;
   attention.qkNorm = dots->norm;

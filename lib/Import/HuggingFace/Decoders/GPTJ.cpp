@@ -14,24 +14,46 @@ namespace attune::hf {
 
 using namespace spec;
 
-/// CodeGen's matrix of queries, keys and values: four parts, each with a
-/// quarter of the queries, of the values and of the keys.
-static WeightMap quarters(int64_t width) {
+/// CodeGen's matrix of queries, keys and values: `parts` of them, each with its
+/// share of the queries, of the values and of the keys.
+static WeightMap inParts(int64_t width, int64_t parts) {
   WeightMap weights;
-  int64_t part = width / 4, begin = 0;
+  int64_t part = width / parts, begin = 0;
   for (const char *role : {"q", "v", "k"}) {
     WeightSource source{"attn.qkv_proj.weight", /*transposed=*/false, begin,
                         begin + part};
     source.stride = 3 * part;
-    source.count = 4;
+    source.count = parts;
     weights[std::string("attention.") + role + ".weight"] = {source};
     begin += part;
   }
   return weights;
 }
 
+/// In how many parts that matrix is. CodeGen2-1B and -3_7B have eight, and no
+/// key says so but the size of a head, which other files leave out.
+static int64_t readParts(Config &config, int64_t width, int64_t heads) {
+  int64_t parts = 4;
+  if (config.peek("head_dim")) {
+    int64_t dim = config.integer("head_dim", std::nullopt);
+    if (dim * heads != width || (dim != 128 && dim != 256))
+      config.error("head_dim",
+                   "expected n_embd / n_head, which is 128 or 256 in the files "
+                   "of CodeGen2 that have this key");
+    parts = 8;
+  }
+  if (heads % parts) {
+    std::string count = std::to_string(parts);
+    config.error("n_head", "CodeGen's heads are in " + count +
+                               " parts, expected a multiple of " + count +
+                               ", found " + std::to_string(heads));
+  }
+  return parts;
+}
+
+/// `codegen`: with that matrix.
 static std::optional<Model> importJ(ImportContext &context, const char *name,
-                                    bool inQuarters) {
+                                    bool codegen) {
   Config &config = context.config;
   int64_t width = config.integer("n_embd", 4096);
   int64_t layers = config.layers("n_layer", 28);
@@ -53,10 +75,7 @@ static std::optional<Model> importJ(ImportContext &context, const char *name,
                  "summary_proj_to_labels", "summary_type", "summary_use_proj",
                  "scale_attn_weights"});
   config.mustShare("n_head", heads, "n_embd", width);
-  if (inQuarters && heads % 4)
-    config.error("n_head", "CodeGen's heads are in four parts, expected a "
-                           "multiple of 4, found " +
-                               std::to_string(heads));
+  int64_t parts = codegen ? readParts(config, width, heads) : 1;
   if (turned % 2 || turned > width / heads)
     config.error("rotary_dim", "expected an even number of channels up to the "
                                "head's " +
@@ -97,7 +116,7 @@ static std::optional<Model> importJ(ImportContext &context, const char *name,
                  {"attention.o", "attn.out_proj"},
                  {"ffn.up", "mlp.fc_in"},
                  {"ffn.down", "mlp.fc_out"}},
-                inQuarters ? quarters(width) : WeightMap());
+                codegen ? inParts(width, parts) : WeightMap());
   stream.norm("ln_f", body.norm);
   if (context.languageModel)
     stream.head("lm_head", vocab, tied ? "wte" : "").bias = true;
@@ -106,11 +125,11 @@ static std::optional<Model> importJ(ImportContext &context, const char *name,
 }
 
 std::optional<Model> importGPTJ(ImportContext &context) {
-  return importJ(context, "gptj", /*inQuarters=*/false);
+  return importJ(context, "gptj", /*codegen=*/false);
 }
 
 std::optional<Model> importCodeGen(ImportContext &context) {
-  return importJ(context, "codegen", /*inQuarters=*/true);
+  return importJ(context, "codegen", /*codegen=*/true);
 }
 
 } // namespace attune::hf

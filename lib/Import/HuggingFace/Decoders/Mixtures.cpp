@@ -87,9 +87,8 @@ MoE readRoutedExperts(Config &config, const ExpertDefaults &defaults,
   Router &router = moe.router;
   router.groups = config.integer("n_group", defaults.groups);
   router.activeGroups = config.integer("topk_group", defaults.activeGroups);
-  // One expert is its own sum, which the published code leaves alone.
-  router.renormalise =
-      config.flag("norm_topk_prob", defaults.renormalise) && moe.active > 1;
+  router.renormalise = config.flag("norm_topk_prob", defaults.renormalise) &&
+                       (moe.active > 1 || !defaults.oneIsLeft);
   router.scale = config.real("routed_scaling_factor", defaults.scale);
   readRouter(config, router);
   checkRouter(config, "n_routed_experts", moe);

@@ -32,6 +32,8 @@ struct ExpertDefaults {
   std::optional<int64_t> count, active, shared;
   int64_t groups = 1, activeGroups = 1;
   bool renormalise = false;
+  /// A token's only expert is left as it is, not renormalised to 1.
+  bool oneIsLeft = true;
   double scale = 1;
 };
 

@@ -128,6 +128,7 @@ static MoE readRoutedExperts(Config &config, Activation activation) {
   defaults.active = 2;
   defaults.shared = 1;
   defaults.renormalise = true;
+  defaults.oneIsLeft = false;
   MoE moe = readRoutedExperts(config, defaults, readSigmoidRouter);
   moe.gated = false;
   moe.activation = activation;

@@ -98,9 +98,16 @@ void EncoderBuilder::questionAnswering(int64_t width, const std::string &name) {
 void EncoderBuilder::pooler(const std::string &name, int64_t width,
                             bool isOutput) {
   // Files of what was trained as another class lack it.
-  if (isOutput && context.checkpoint &&
-      !context.checkpoint->find(name + ".weight"))
+  bool bare = context.modelClass->head == Head::None;
+  if (bare && context.checkpoint &&
+      !context.checkpoint->find(name + ".weight")) {
+    const Value *place = config.peek("architectures");
+    config.getReporter().note(
+        place ? place->offset : 0, config.child("architectures"),
+        "the checkpoint has no '" + name +
+            ".weight': the output 'pooler_output' is left out");
     return;
+  }
   StreamBuilder stream(config, "", width);
   pool(stream, name + ".first");
   dense(stream, name, width, Activation::Tanh);
