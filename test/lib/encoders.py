@@ -4,7 +4,9 @@
 """Small RoBERTa, MPNet, ESM, ALBERT, CLIP and NomicBERT folders with random weights, run by the
 compiler and compared with their formulas in f64.
 
-  encoders.py ATTUNE WORK [FLAG]...
+  encoders.py ATTUNE WORK [--FLAG]... [CASE]...
+
+CASEs are among CASES; without any, all.
 """
 import array
 import json
@@ -342,6 +344,31 @@ def mpnet(run):
                 [m for mask in masks for m in mask])
 
 
+def esm_heads(run, w, config, inputs, states, keep):
+    """The other classes, of the last layer's `states`."""
+    first = [rows[0] for rows in states]
+
+    def compare(name, layers, expected, keep=None):
+        used, folder = Weights(), os.path.join(run.work, name)
+        for layer, out in layers:
+            w.linear(layer, out, D)
+        starts = ("esm.embeddings.", "esm.encoder.",
+                  *(layer + "." for layer, _ in layers))
+        used.values = {key: value for key, value in w.values.items()
+                       if key.startswith(starts)}
+        used.save(folder, {**config, "architectures": [name],
+                           "id2label": {"0": "a", "1": "b", "2": "c"}})
+        run.compare(name, folder, inputs, expected(), keep)
+    compare("EsmForTokenClassification", [("classifier", 3)], lambda: {
+        "logits": [w.apply("classifier", rows) for rows in states]}, keep)
+    compare("EsmForSequenceClassification",
+            [("classifier.dense", D), ("classifier.out_proj", 3)],
+            lambda: {"logits": w.apply("classifier.out_proj", w.apply(
+                "classifier.dense", first, math.tanh))})
+    compare("EsmModel", [("esm.pooler.dense", D)], lambda: {
+        "pooler_output": w.apply("esm.pooler.dense", first, math.tanh)})
+
+
 def esm(run):
     """Positions turn, norms come first, and embeddings are 0.88 of what the
     table has."""
@@ -361,14 +388,15 @@ def esm(run):
     w.norm("lm_head.layer_norm", D)
     w.new("lm_head.bias", V)
     folder = os.path.join(run.work, "esm")
-    w.save(folder, {
+    config = {
         "model_type": "esm", "architectures": ["EsmForMaskedLM"],
         "vocab_size": V, "hidden_size": D, "num_attention_heads": HEADS,
         "num_hidden_layers": layers, "intermediate_size": INNER,
         "max_position_embeddings": 1026, "layer_norm_eps": 1e-5,
         "position_embedding_type": "rotary", "emb_layer_norm_before": False,
         "token_dropout": True, "mask_token_id": V - 1, "pad_token_id": 1,
-        "esmfold_config": None, "vocab_list": None, "is_folding_model": False})
+        "esmfold_config": None, "vocab_list": None, "is_folding_model": False}
+    w.save(folder, config)
     ids = [[0, 5, 9, 4, 12, 2], [0, 7, 9, 2, 1, 1]]
     masks = [[int(i != 1) for i in row] for row in ids]
     table = w.rows("esm.embeddings.word_embeddings.weight")
@@ -412,6 +440,7 @@ def esm(run):
     run.compare("esm", folder, inputs,
                 {"logits": logits, "last_hidden_state": states},
                 [m for mask in masks for m in mask])
+    esm_heads(run, w, config, inputs, states, [m for mask in masks for m in mask])
     # What masked tokens do to the others' embeddings no layer knows.
     path = os.path.join(run.work, "masked.safetensors")
     tensors.save(path, {**inputs, "input_ids": integers(
@@ -666,17 +695,18 @@ def nomic_bert(run):
                 [m for mask in masks for m in mask])
 
 
+CASES = {"roberta": roberta, "mpnet": mpnet, "esm": esm, "albert": albert,
+         "clip29": lambda run: clip(run, end=29),
+         "clip2": lambda run: clip(run, end=2), "nomic_bert": nomic_bert}
+
+
 def main():
-    attune, work = sys.argv[1:3]
+    attune, work, *rest = sys.argv[1:]
     os.makedirs(work, exist_ok=True)
-    run = Runner(attune, work, sys.argv[3:])
-    roberta(run)
-    mpnet(run)
-    esm(run)
-    albert(run)
-    clip(run, end=29)
-    clip(run, end=2)
-    nomic_bert(run)
+    flags = [word for word in rest if word.startswith("--")]
+    run = Runner(attune, work, flags)
+    for name in [word for word in rest if word not in flags] or CASES:
+        CASES[name](run)
     print("all passed" if run.failures == 0 else f"{run.failures} failed")
     return 1 if run.failures else 0
 
