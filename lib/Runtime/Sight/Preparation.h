@@ -27,7 +27,7 @@ public:
   bool read(const JsonValue &config, std::string &problem);
 
   /// What a model sees of an image; false, with a reason, if it is so thin that
-  /// it would become very long.
+  /// it would become very long, on the way or in the end.
   bool prepare(Image image, Picture &picture, std::string &problem) const;
 
   /// The processor leaves the size to the picture, within limits; here one size
@@ -47,7 +47,7 @@ private:
   bool readNumbers(const JsonValue &config, std::string &problem);
   bool readTiles(const JsonValue &config, std::string &problem);
   bool readList(const JsonValue &config, std::string &problem);
-  void cut(Image image, Picture &picture) const;
+  bool cut(Image image, Picture &picture, std::string &problem) const;
 
   bool resizes = true, crops = false, rescales = true, normalizes = true;
   bool anySize = false;
