@@ -197,17 +197,13 @@ bool Preparation::readTiles(const JsonValue &config, std::string &problem) {
                 std::to_string(fixedHeight) + " pixels are too many";
     return problem.empty();
   }
-  bool cuts = true;
   longest = 4 * fixedWidth;
-  if (!readFlag(config, "do_image_splitting", cuts, problem) ||
+  if (!readFlag(config, "do_image_splitting", splits, problem) ||
       !readLongest(config, "size", longest, problem) ||
       !readLongest(config, "max_image_size", fixedWidth, problem))
     return false;
   fixedHeight = fixedWidth;
-  if (!cuts)
-    problem = "'do_image_splitting': pictures that are not cut into tiles have "
-              "sizes of their own, which are not understood";
-  return cuts;
+  return true;
 }
 
 bool Preparation::readNumbers(const JsonValue &config, std::string &problem) {
@@ -381,7 +377,9 @@ bool Preparation::cut(Image image, Picture &picture,
       if (!bringTo(image, width, height))
         return false;
     }
-    grid = gridBySize(width, height, fixedWidth);
+    // What is not cut becomes a square.
+    if (splits)
+      grid = gridBySize(width, height, fixedWidth);
   } else if (tiling == Tiling::ByList) {
     PictureSize size = chooseSize(image.width, image.height, sizes);
     PictureSize part = fitWithin(image.width, image.height, size);

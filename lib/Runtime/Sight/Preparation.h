@@ -54,6 +54,7 @@ private:
   int64_t shortest = 0; ///< edge after resizing; 0: both are fixed
   int64_t fixedHeight = 0, fixedWidth = 0, cropHeight = 0, cropWidth = 0;
   Tiling tiling = Tiling::None; ///< into tiles of the fixed size
+  bool splits = true;           ///< BySize: into more than one
   int64_t longest = 0;          ///< edge of a picture in tiles; 0: its own
   int64_t leastTiles = 1, mostTiles = 1;
   std::vector<PictureSize> sizes; ///< that a picture in tiles may have

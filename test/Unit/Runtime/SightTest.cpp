@@ -270,9 +270,8 @@ TEST(Sight, WhatIsNotUnderstoodIsRefused) {
     return refused(R"({"image_processor_type": ")" + name +
                    R"(ImageProcessor", )" + more + "}");
   };
-  EXPECT_EQ(tiles("Idefics3", R"("do_image_splitting": false)"),
-            "'do_image_splitting': pictures that are not cut into tiles have "
-            "sizes of their own, which are not understood");
+  EXPECT_EQ(tiles("Idefics3", R"("do_image_splitting": 0)"),
+            "'do_image_splitting': expected true or false, found an integer");
   EXPECT_EQ(tiles("SmolVLM", R"("size": {"height": 512, "width": 512})"),
             "'size/longest_edge': expected pixels from 1 to 16384, found "
             "nothing");
@@ -392,6 +391,18 @@ TEST(Sight, PicturesAreCutIntoTiles) {
   EXPECT_EQ(picture.rows, 0);
   EXPECT_EQ(picture.countTiles(), 1);
   EXPECT_EQ(picture.pixels.size(), 192u);
+  // Nor is one cut if the file says so: resized, it becomes a square.
+  Preparation undivided =
+      preparationOf(R"({"image_processor_type": "Idefics3ImageProcessor",
+                        "do_image_splitting": false, "resample": 1,
+                        "size": {"longest_edge": 16},
+                        "max_image_size": {"longest_edge": 8}})");
+  ASSERT_TRUE(undivided.prepare(image, picture, problem)) << problem;
+  Image square = image;
+  resample(square, 16, 10, Filter::Lanczos);
+  resample(square, 8, 8, Filter::Lanczos);
+  EXPECT_EQ(picture.rows, 0);
+  EXPECT_EQ(picture.pixels, square.pixels);
   // Without tiles the whole alone is seen.
   Preparation plain =
       preparationOf(R"({"image_processor_type": "GotOcr2ImageProcessor",
