@@ -315,6 +315,11 @@ bool Preparation::read(const JsonValue &config, std::string &problem) {
        !readSizes(config, problem)) ||
       !readFilter(config, filter, problem) || !readNumbers(config, problem))
     return false;
+  // Torchvision's tensors have no Lanczos.
+  const std::string &name = type->string;
+  if (filter == Filter::Lanczos && name.size() > 4 &&
+      name.compare(name.size() - 4, 4, "Fast") == 0)
+    filter = Filter::Bicubic;
   if (!resizes)
     longest = 0;
   if (!resizes && tiling == Tiling::None)

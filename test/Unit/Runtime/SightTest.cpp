@@ -391,18 +391,23 @@ TEST(Sight, PicturesAreCutIntoTiles) {
   EXPECT_EQ(picture.rows, 0);
   EXPECT_EQ(picture.countTiles(), 1);
   EXPECT_EQ(picture.pixels.size(), 192u);
-  // Nor is one cut if the file says so: resized, it becomes a square.
-  Preparation undivided =
-      preparationOf(R"({"image_processor_type": "Idefics3ImageProcessor",
-                        "do_image_splitting": false, "resample": 1,
-                        "size": {"longest_edge": 16},
-                        "max_image_size": {"longest_edge": 8}})");
-  ASSERT_TRUE(undivided.prepare(image, picture, problem)) << problem;
-  Image square = image;
-  resample(square, 16, 10, Filter::Lanczos);
-  resample(square, 8, 8, Filter::Lanczos);
-  EXPECT_EQ(picture.rows, 0);
-  EXPECT_EQ(picture.pixels, square.pixels);
+  // Nor is one cut if the file says so: resized, it becomes a square. Where the
+  // file names the fast processor, the filter is another one.
+  for (auto [name, filter] :
+       {std::pair("Idefics3ImageProcessor", Filter::Lanczos),
+        {"SmolVLMImageProcessorFast", Filter::Bicubic}}) {
+    Preparation whole =
+        preparationOf(R"({"image_processor_type": ")" + std::string(name) +
+                      R"(", "do_image_splitting": false, "resample": 1,
+                         "size": {"longest_edge": 16},
+                         "max_image_size": {"longest_edge": 8}})");
+    ASSERT_TRUE(whole.prepare(image, picture, problem)) << problem;
+    Image square = image;
+    resample(square, 16, 10, filter);
+    resample(square, 8, 8, filter);
+    EXPECT_EQ(picture.rows, 0);
+    EXPECT_EQ(picture.pixels, square.pixels) << name;
+  }
   // Without tiles the whole alone is seen.
   Preparation plain =
       preparationOf(R"({"image_processor_type": "GotOcr2ImageProcessor",
