@@ -8,6 +8,7 @@
 #include "PictureFiles.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 
@@ -90,6 +91,18 @@ static std::optional<json::Object> tilesOf(StringRef processor,
         {"start", tokenOf(tokenizer, "start_image_token", "<img>")},
         {"end", tokenOf(tokenizer, "end_image_token", "</img>")}};
   return std::nullopt;
+}
+
+/// The processor of pictures that an image processor makes, where no file names
+/// it: without it, nobody could tell how their tiles stand in a text.
+static std::string processorOf(StringRef type) {
+  type.consume_back("Fast");
+  return StringSwitch<const char *>(type)
+      .Case("Idefics3ImageProcessor", "Idefics3Processor")
+      .Case("SmolVLMImageProcessor", "SmolVLMProcessor")
+      .Case("GotOcr2ImageProcessor", "InternVLProcessor")
+      .Case("LlavaNextImageProcessor", "LlavaNextProcessor")
+      .Default("");
 }
 
 /// The id of a token that a tokenizer adds to its model's, by its text, in
@@ -193,28 +206,28 @@ bool driver::readPreparation(ModelSource &source, DiagnosticEngine &diags) {
   std::optional<json::Object> settings = read("tokenizer_config.json");
   if (!settings)
     return false;
-  std::optional<StringRef> name = images->getString("processor_class");
-  if (!name)
-    name = processor->getString("processor_class");
+  std::optional<StringRef> given = images->getString("processor_class");
+  if (!given)
+    given = processor->getString("processor_class");
+  StringRef type = images->getString("image_processor_type").value_or("");
+  std::string name = given ? given->str() : processorOf(type);
+  bool hasRows =
+      name == "PixtralProcessor" || type.starts_with("PixtralImageProcessor");
   // The description says no more about it than its file does.
   images->erase("picture_text");
   images->erase("picture_rows");
   images->erase("picture_tiles");
   images->erase("picture_lines");
-  if (name) {
-    if (std::optional<json::Object> layout = layoutOf(*name, *settings))
-      (*images)["picture_text"] = std::move(*layout);
-    if (std::optional<json::Object> layout = tilesOf(*name, *settings))
-      (*images)["picture_tiles"] = std::move(*layout);
-  }
+  if (std::optional<json::Object> layout = layoutOf(name, *settings))
+    (*images)["picture_text"] = std::move(*layout);
+  if (std::optional<json::Object> layout = tilesOf(name, *settings))
+    (*images)["picture_tiles"] = std::move(*layout);
   if (name == "LlavaNextProcessor")
     (*images)["picture_lines"] = true;
   // It asks its image processor for tiles, whatever that one's file says.
   if (name == "InternVLProcessor")
     (*images)["crop_to_patches"] = true;
-  std::optional<StringRef> type = images->getString("image_processor_type");
-  if (name == "PixtralProcessor" ||
-      (type && type->starts_with("PixtralImageProcessor"))) {
+  if (hasRows) {
     std::optional<json::Object> rows =
         rowsOf(source, *processor, *settings, diags);
     if (!rows)

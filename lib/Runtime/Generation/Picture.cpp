@@ -77,8 +77,14 @@ PicturePtr readPicture(const ModelInfo &model, const std::string &path,
 /// LLaVA-NeXT's text model reads the whole picture, then all places of the
 /// tiles row by row, without those where the picture was filled up to tiles,
 /// and a vector behind each row: the first one of every tile.
-static void orderRows(int64_t each, Picture &picture) {
+static bool orderRows(int64_t each, Picture &picture, std::string &problem) {
   auto side = static_cast<int64_t>(std::sqrt(double(each - 1)));
+  if (side * side != each - 1) {
+    problem = "the model's processor is LLaVA-NeXT's, but the " +
+              std::to_string(each) +
+              " vectors of a tile are not a square and the end of a row";
+    return false;
+  }
   int64_t height = picture.rows * side, width = picture.columns * side;
   double shape = double(picture.fileWidth) / double(picture.fileHeight);
   int64_t top = 0, left = 0;
@@ -103,6 +109,7 @@ static void orderRows(int64_t each, Picture &picture) {
     }
     picture.order.push_back(0);
   }
+  return true;
 }
 
 PicturePtr parsePicture(const ModelInfo &model, const uint8_t *bytes,
@@ -115,11 +122,10 @@ PicturePtr parsePicture(const ModelInfo &model, const uint8_t *bytes,
   PicturePtr picture(new Picture());
   std::string problem;
   if (seePicture(model.images, bytes, size, input.shape[2].size,
-                 input.shape[3].size, pixelsLeft, *picture, problem)) {
-    if (model.images.find("picture_lines"))
-      orderRows(imageToken(model).each, *picture);
+                 input.shape[3].size, pixelsLeft, *picture, problem) &&
+      (!model.images.find("picture_lines") ||
+       orderRows(imageToken(model).each, *picture, problem)))
     return picture;
-  }
   error.badInput(name + ": " + problem);
   return nullptr;
 }
@@ -234,6 +240,14 @@ static bool tokensOf(const ModelInfo &model, const Tokenizer *tokenizer,
   if (const JsonValue *tiles = model.images.find("picture_tiles"))
     return tokensOfTiles(model, *tiles, tokenizer, shown, ids, error);
   const ArgInfo &token = imageToken(model);
+  if (shown.countTiles() > 1)
+    return error.badInput(
+        "the prompt has an image token (id " + std::to_string(token.inserted) +
+        ") for each picture, but model '" + model.name +
+        "' does not say what stands between those of a picture's tiles, as it "
+        "was compiled without a 'processor_class' that is known: give all " +
+        std::to_string(shown.countTokens(token.each)) +
+        " of a picture, and those between");
   auto each = static_cast<size_t>(token.each);
   const JsonValue *rows = model.images.find("picture_rows");
   if (!rows) {

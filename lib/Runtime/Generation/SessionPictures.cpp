@@ -118,6 +118,16 @@ bool Session::mayTurnTo(const std::vector<PicturePtr> &pictures) const {
          std::equal(seen.begin(), seen.begin() + read, pictures.begin());
 }
 
+/// Rows of vectors that are none: they fill up the last tile, and stand before
+/// all others, so that the last row is that of the last vector. A token that
+/// comes behind it finds none.
+static int64_t countFilled(const std::vector<int64_t> &shape, int64_t vectors) {
+  int64_t rows = 1;
+  for (size_t d = 0; d + 1 < shape.size(); ++d)
+    rows *= shape[d];
+  return rows - vectors;
+}
+
 bool Session::see(const std::vector<PicturePtr> &pictures, Error &error) {
   if (pictures == seen)
     return true;
@@ -139,13 +149,13 @@ bool Session::see(const std::vector<PicturePtr> &pictures, Error &error) {
     all.dtype = one.dtype;
     all.shape = one.shape;
     uint64_t bytes = dtypeBytes(one.dtype) * uint64_t(one.shape.back()), whole;
-    // Nobody reads what fills up the last tile.
     all.shape[0] = (rows * batch + each - 1) / each;
     if (!byteSize(all.shape, dtypeBytes(one.dtype), whole))
       return error.set(ExitResourceLimit, "no memory for '" + one.name + "'");
     if (!all.made.reserve(model, whole, "pictures' vectors", error))
       return false;
-    uint8_t *to = all.made.data();
+    uint8_t *to = all.made.data() +
+                  uint64_t(countFilled(all.shape, rows * batch)) * bytes;
     // Every row of the session reads the same text.
     for (int64_t row = 0; row < batch; ++row)
       for (const PicturePtr &picture : pictures) {
@@ -173,7 +183,7 @@ bool Session::orderVectors(const int64_t *ids, int64_t count, Error &error) {
   for (size_t i = 0; i < memory.size() && next > 0; ++i) {
     const TensorDecl &one = seen[0]->vectors[i].decl;
     uint64_t bytes = dtypeBytes(one.dtype) * uint64_t(one.shape.back());
-    int64_t to = before * batch;
+    int64_t to = countFilled(memory[i].shape, countVectors()) + before * batch;
     for (int64_t row = 0; row < batch; ++row) {
       // Tokens beyond all vectors are tokens.
       int64_t start = 0, end = before + next;
@@ -209,6 +219,10 @@ bool Session::bindInserted(Invocation &call, Error &error) {
     auto before = static_cast<int64_t>(insertedAt.size());
     if (!encoded && !bindNothingSeen(call, arg, before, error))
       return false;
+    if (encoded && !seen.empty())
+      for (const Memory &vectors : memory)
+        if (vectors.name == arg.name)
+          before += countFilled(vectors.shape, countVectors());
     std::string size = arg.name;
     size.replace(size.rfind('.') + 1, std::string::npos, "before");
     // A size that nobody says is 0.

@@ -197,17 +197,13 @@ bool Preparation::readTiles(const JsonValue &config, std::string &problem) {
                 std::to_string(fixedHeight) + " pixels are too many";
     return problem.empty();
   }
-  bool cuts = true;
   longest = 4 * fixedWidth;
-  if (!readFlag(config, "do_image_splitting", cuts, problem) ||
+  if (!readFlag(config, "do_image_splitting", splits, problem) ||
       !readLongest(config, "size", longest, problem) ||
       !readLongest(config, "max_image_size", fixedWidth, problem))
     return false;
   fixedHeight = fixedWidth;
-  if (!cuts)
-    problem = "'do_image_splitting': pictures that are not cut into tiles have "
-              "sizes of their own, which are not understood";
-  return cuts;
+  return true;
 }
 
 bool Preparation::readNumbers(const JsonValue &config, std::string &problem) {
@@ -319,6 +315,11 @@ bool Preparation::read(const JsonValue &config, std::string &problem) {
        !readSizes(config, problem)) ||
       !readFilter(config, filter, problem) || !readNumbers(config, problem))
     return false;
+  // Torchvision's tensors have no Lanczos.
+  const std::string &name = type->string;
+  if (filter == Filter::Lanczos && name.size() > 4 &&
+      name.compare(name.size() - 4, 4, "Fast") == 0)
+    filter = Filter::Bicubic;
   if (!resizes)
     longest = 0;
   if (!resizes && tiling == Tiling::None)
@@ -348,22 +349,48 @@ static void crop(Image &image, int64_t width, int64_t height) {
   image = std::move(middle);
 }
 
+/// Brings an image to another size, unless that takes too much memory: its rows
+/// become shorter or longer first, and each edge has weights for its pixels.
+static bool scale(Image &image, int64_t width, int64_t height, Filter filter,
+                  const Picture &picture, std::string &problem) {
+  constexpr int64_t longestEdge = 1 << 20;
+  int64_t mostRows = static_cast<int64_t>(kMostPixels) / width;
+  if (std::max(image.width, image.height) <= longestEdge &&
+      std::max(image.height, height) <= mostRows) {
+    resample(image, width, height, filter);
+    return true;
+  }
+  problem = "has " + std::to_string(picture.fileWidth) + " x " +
+            std::to_string(picture.fileHeight) +
+            " pixels, which is too thin to become one of " +
+            std::to_string(width) + " x " + std::to_string(height);
+  return false;
+}
+
 /// Pictures become larger first, so that they consist of whole tiles.
-void Preparation::cut(Image image, Picture &picture) const {
+bool Preparation::cut(Image image, Picture &picture,
+                      std::string &problem) const {
+  auto bringTo = [&](Image &one, int64_t width, int64_t height) {
+    return scale(one, width, height, filter, picture, problem);
+  };
   Image whole;
   TileGrid grid;
   if (tiling == Tiling::BySize) {
     int64_t width = image.width, height = image.height;
     if (longest) {
       fitLongerEdge(width, height, longest);
-      resample(image, width, height, filter);
+      if (!bringTo(image, width, height))
+        return false;
     }
-    grid = gridBySize(width, height, fixedWidth);
+    // What is not cut becomes a square.
+    if (splits)
+      grid = gridBySize(width, height, fixedWidth);
   } else if (tiling == Tiling::ByList) {
     PictureSize size = chooseSize(image.width, image.height, sizes);
     PictureSize part = fitWithin(image.width, image.height, size);
     whole = image;
-    resample(image, part.width, part.height, filter);
+    if (!bringTo(image, part.width, part.height))
+      return false;
     fillUp(image, size);
     grid = {size.height / fixedHeight, size.width / fixedWidth};
   } else {
@@ -371,7 +398,8 @@ void Preparation::cut(Image image, Picture &picture) const {
                        leastTiles, mostTiles);
     whole = image;
   }
-  resample(image, grid.columns * fixedWidth, grid.rows * fixedHeight, filter);
+  if (!bringTo(image, grid.columns * fixedWidth, grid.rows * fixedHeight))
+    return false;
   if (tiling == Tiling::BySize)
     whole = image;
   if (grid.rows * grid.columns > 1 || tiling == Tiling::ByList) {
@@ -379,11 +407,13 @@ void Preparation::cut(Image image, Picture &picture) const {
     picture.columns = grid.columns;
     appendTiles(image, grid, picture.pixels);
   }
-  resample(whole, fixedWidth, fixedHeight, filter);
+  if (!bringTo(whole, fixedWidth, fixedHeight))
+    return false;
   picture.height = fixedHeight;
   picture.width = fixedWidth;
   picture.pixels.insert(picture.pixels.end(), whole.pixels.begin(),
                         whole.pixels.end());
+  return true;
 }
 
 bool Preparation::prepare(Image image, Picture &picture,
@@ -404,15 +434,18 @@ bool Preparation::prepare(Image image, Picture &picture,
                 std::to_string(shortest);
       return false;
     }
-    resample(image, upright ? shortest : longer, upright ? longer : shortest,
-             filter);
-  } else if (fixedHeight && tiling == Tiling::None) {
-    resample(image, fixedWidth, fixedHeight, filter);
+    if (!scale(image, upright ? shortest : longer, upright ? longer : shortest,
+               filter, picture, problem))
+      return false;
+  } else if (fixedHeight && tiling == Tiling::None &&
+             !scale(image, fixedWidth, fixedHeight, filter, picture, problem)) {
+    return false;
   }
   if (crops)
     crop(image, cropWidth, cropHeight);
   if (tiling != Tiling::None) {
-    cut(std::move(image), picture);
+    if (!cut(std::move(image), picture, problem))
+      return false;
   } else {
     picture.height = image.height;
     picture.width = image.width;

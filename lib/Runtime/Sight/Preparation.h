@@ -27,7 +27,7 @@ public:
   bool read(const JsonValue &config, std::string &problem);
 
   /// What a model sees of an image; false, with a reason, if it is so thin that
-  /// it would become very long.
+  /// it would become very long, on the way or in the end.
   bool prepare(Image image, Picture &picture, std::string &problem) const;
 
   /// The processor leaves the size to the picture, within limits; here one size
@@ -47,13 +47,14 @@ private:
   bool readNumbers(const JsonValue &config, std::string &problem);
   bool readTiles(const JsonValue &config, std::string &problem);
   bool readList(const JsonValue &config, std::string &problem);
-  void cut(Image image, Picture &picture) const;
+  bool cut(Image image, Picture &picture, std::string &problem) const;
 
   bool resizes = true, crops = false, rescales = true, normalizes = true;
   bool anySize = false;
   int64_t shortest = 0; ///< edge after resizing; 0: both are fixed
   int64_t fixedHeight = 0, fixedWidth = 0, cropHeight = 0, cropWidth = 0;
   Tiling tiling = Tiling::None; ///< into tiles of the fixed size
+  bool splits = true;           ///< BySize: into more than one
   int64_t longest = 0;          ///< edge of a picture in tiles; 0: its own
   int64_t leastTiles = 1, mostTiles = 1;
   std::vector<PictureSize> sizes; ///< that a picture in tiles may have

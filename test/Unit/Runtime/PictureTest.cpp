@@ -104,6 +104,13 @@ TEST(Picture, TilesHaveTheirTokens) {
   Error error;
   EXPECT_TRUE(placePictures(model, nullptr, {large, small}, ids, error));
   EXPECT_EQ(ids.size(), 17u);
+  // Nobody says what stands between them.
+  ids = {37, 5, 37};
+  EXPECT_FALSE(placePictures(model, nullptr, {large, small}, ids, error));
+  EXPECT_NE(error.message.find("without a 'processor_class' that is known: "
+                               "give all 12 of a picture"),
+            std::string::npos)
+      << error.message;
   // What stands between them is not known.
   std::string problem;
   ASSERT_TRUE(parseJson(R"({"picture_tiles": {"token": "<i>", "end": "."}})",

@@ -192,6 +192,46 @@ TEST(Sight, ThinPicturesStaySmall) {
   EXPECT_FALSE(clip.prepare(thin, picture, problem));
   EXPECT_EQ(problem, "has 1 x 1048576 pixels, which is too thin: its shorter "
                      "edge becomes one of 224");
+  // Rows of 448 pixels, as high as the file: 1.4 GB.
+  auto refuses = [&](const std::string &config, int64_t width, int64_t height) {
+    Image image;
+    image.resize(width, height);
+    problem.clear();
+    EXPECT_FALSE(preparationOf(config).prepare(image, picture, problem));
+    return problem;
+  };
+  const std::string intern =
+      R"({"image_processor_type": "GotOcr2ImageProcessor", "size": 448,
+          "crop_to_patches": )";
+  EXPECT_EQ(refuses(intern + "false}", 1, 1 << 20),
+            "has 1 x 1048576 pixels, which is too thin to become one of 448 x "
+            "448");
+  EXPECT_EQ(refuses(intern + "true}", 1, 1 << 20),
+            "has 1 x 1048576 pixels, which is too thin to become one of 448 x "
+            "5376");
+  EXPECT_EQ(refuses(R"({"image_processor_type": "SiglipImageProcessor"})", 1,
+                    1 << 20),
+            "has 1 x 1048576 pixels, which is too thin to become one of 224 x "
+            "224");
+  // A row of tiles for each of which there are few pixels.
+  const std::string smol =
+      R"({"image_processor_type": "SmolVLMImageProcessor",
+          "size": {"longest_edge": 2048},
+          "max_image_size": {"longest_edge": 512}, "do_resize": )";
+  EXPECT_EQ(refuses(smol + "false}", 1 << 20, 1),
+            "has 1048576 x 1 pixels, which is too thin to become one of "
+            "1048576 x 512");
+  // Weights of each pixel of an edge.
+  EXPECT_EQ(refuses(smol + "true}", (1 << 20) + 1, 1),
+            "has 1048577 x 1 pixels, which is too thin to become one of 2048 x "
+            "1");
+  EXPECT_EQ(refuses(R"({"image_processor_type": "LlavaNextImageProcessor"})",
+                    (1 << 20) + 1, 1),
+            "has 1048577 x 1 pixels, which is too thin to become one of 672 x "
+            "1");
+  // Of these processors pictures stay small.
+  ASSERT_TRUE(preparationOf(smol + "true}").prepare(thin, picture, problem));
+  EXPECT_EQ(picture.rows, 4);
 }
 
 TEST(Sight, WhatIsNotUnderstoodIsRefused) {
@@ -230,9 +270,8 @@ TEST(Sight, WhatIsNotUnderstoodIsRefused) {
     return refused(R"({"image_processor_type": ")" + name +
                    R"(ImageProcessor", )" + more + "}");
   };
-  EXPECT_EQ(tiles("Idefics3", R"("do_image_splitting": false)"),
-            "'do_image_splitting': pictures that are not cut into tiles have "
-            "sizes of their own, which are not understood");
+  EXPECT_EQ(tiles("Idefics3", R"("do_image_splitting": 0)"),
+            "'do_image_splitting': expected true or false, found an integer");
   EXPECT_EQ(tiles("SmolVLM", R"("size": {"height": 512, "width": 512})"),
             "'size/longest_edge': expected pixels from 1 to 16384, found "
             "nothing");
@@ -352,6 +391,23 @@ TEST(Sight, PicturesAreCutIntoTiles) {
   EXPECT_EQ(picture.rows, 0);
   EXPECT_EQ(picture.countTiles(), 1);
   EXPECT_EQ(picture.pixels.size(), 192u);
+  // Nor is one cut if the file says so: resized, it becomes a square. Where the
+  // file names the fast processor, the filter is another one.
+  for (auto [name, filter] :
+       {std::pair("Idefics3ImageProcessor", Filter::Lanczos),
+        {"SmolVLMImageProcessorFast", Filter::Bicubic}}) {
+    Preparation whole =
+        preparationOf(R"({"image_processor_type": ")" + std::string(name) +
+                      R"(", "do_image_splitting": false, "resample": 1,
+                         "size": {"longest_edge": 16},
+                         "max_image_size": {"longest_edge": 8}})");
+    ASSERT_TRUE(whole.prepare(image, picture, problem)) << problem;
+    Image square = image;
+    resample(square, 16, 10, filter);
+    resample(square, 8, 8, filter);
+    EXPECT_EQ(picture.rows, 0);
+    EXPECT_EQ(picture.pixels, square.pixels) << name;
+  }
   // Without tiles the whole alone is seen.
   Preparation plain =
       preparationOf(R"({"image_processor_type": "GotOcr2ImageProcessor",

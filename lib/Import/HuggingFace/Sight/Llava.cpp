@@ -111,6 +111,13 @@ static std::optional<LlavaKeys> readKeys(Config &config, const TextPart &part,
     else if (keys.dropsFirst && tower == LlavaTower::Pixtral)
       config.error(strategyKey, "expected \"full\": Pixtral's tower has no "
                                 "class token that could be left out");
+    else if (keys.lines && keys.dropsFirst != (tower == LlavaTower::Clip))
+      config.error(strategyKey,
+                   std::string("expected ") +
+                       (keys.dropsFirst
+                            ? "\"full\": SigLIP's tower has no class token"
+                            : "\"default\": CLIP's tower has a class token") +
+                       ", and the places of a tile are rows");
   }
   keys.bias = config.flag("multimodal_projector_bias", !mistral);
   std::optional<Activation> activation =
