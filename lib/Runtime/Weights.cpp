@@ -36,8 +36,8 @@ static uint64_t littleEndian(const uint8_t *bytes) {
 /// Maps the pages of a file's mapping that are in memory already; the others
 /// come when they are read. Kernels prefetch weights, and a prefetch waits for
 /// the page tables but never enters a page into them: on Zen 1 a first prompt
-/// took 2.4 times as long as the second one.
-/// Of files that are not this user's the kernel does not tell what is there.
+/// took 2.4 times as long as the second one. Of files that are not this user's
+/// the kernel does not tell what is there.
 static void mapPagesInMemory(int fd, void *start, uint64_t size) {
   struct stat info;
   if (geteuid() != 0 && (fstat(fd, &info) != 0 || info.st_uid != geteuid()))

@@ -19,6 +19,32 @@ static constexpr const char *kGLM =
     "rope_theta=10000 partial_rotary_factor=0.5 rope_parameters "
     "rope_scaling attention_bias=true";
 
+/// Ling and Ring of both versions.
+static constexpr const char *kBailing =
+    "hidden_size=1024 intermediate_size num_hidden_layers=24 "
+    "num_attention_heads=16 num_key_value_heads=16 vocab_size=30592 "
+    "max_position_embeddings=16384 rms_norm_eps=1e-05 "
+    "tie_word_embeddings=false hidden_act=silu head_dim=64 "
+    "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
+    "rope_scaling num_experts=16 num_experts_per_tok=2 "
+    "moe_intermediate_size num_shared_experts=0 "
+    "moe_shared_expert_intermediate_size norm_topk_prob=true "
+    "first_k_dense_replace=0 use_qkv_bias=false use_bias norm_head=false "
+    "use_sliding_window=false use_rmsnorm=true use_qk_norm=true "
+    "rotary_dim score_function=sigmoid "
+    "moe_router_enable_expert_bias=true n_group topk_group "
+    "routed_scaling_factor";
+
+/// What they have besides, and nothing reads.
+static constexpr const char *kBailingUnread =
+    "attention_dropout embedding_dropout output_dropout norm_softmax "
+    "sliding_window max_window_layers router_dtype "
+    "num_nextn_predict_layers mtp_loss_scaling_factor "
+    "moe_router_enable_shared_expert multi_gate "
+    "moe_router_enable_routed_scaling topk_method scoring_func "
+    "aux_loss_alpha ep_group ep_size output_router_logits pretraining_tp "
+    "router_aux_loss_coef router_jitter_noise seq_aux";
+
 std::vector<ClassKeys> keysOfDecodersAToI() {
   return {
       {"afmoe",
@@ -42,48 +68,8 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
        "attention_bias=false mlp_bias=false",
        "attention_dropout pretraining_tp"},
-      {"bailing_moe",
-       "hidden_size=1024 intermediate_size num_hidden_layers=24 "
-       "num_attention_heads=16 num_key_value_heads=16 vocab_size=30592 "
-       "max_position_embeddings=16384 rms_norm_eps=1e-05 "
-       "tie_word_embeddings=false hidden_act=silu head_dim=64 "
-       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
-       "rope_scaling num_experts=16 num_experts_per_tok=2 "
-       "moe_intermediate_size num_shared_experts=0 "
-       "moe_shared_expert_intermediate_size norm_topk_prob=true "
-       "first_k_dense_replace=0 use_qkv_bias=false use_bias norm_head=false "
-       "use_sliding_window=false use_rmsnorm=true use_qk_norm=true "
-       "rotary_dim score_function=sigmoid "
-       "moe_router_enable_expert_bias=true n_group topk_group "
-       "routed_scaling_factor",
-       "attention_dropout embedding_dropout output_dropout norm_softmax "
-       "sliding_window max_window_layers router_dtype "
-       "num_nextn_predict_layers mtp_loss_scaling_factor "
-       "moe_router_enable_shared_expert multi_gate "
-       "moe_router_enable_routed_scaling topk_method scoring_func "
-       "aux_loss_alpha ep_group ep_size output_router_logits pretraining_tp "
-       "router_aux_loss_coef router_jitter_noise seq_aux"},
-      {"bailing_moe_v2",
-       "hidden_size=1024 intermediate_size num_hidden_layers=24 "
-       "num_attention_heads=16 num_key_value_heads=16 vocab_size=30592 "
-       "max_position_embeddings=16384 rms_norm_eps=1e-05 "
-       "tie_word_embeddings=false hidden_act=silu head_dim=64 "
-       "rope_theta=10000 partial_rotary_factor=1 rope_parameters "
-       "rope_scaling num_experts=16 num_experts_per_tok=2 "
-       "moe_intermediate_size num_shared_experts=0 "
-       "moe_shared_expert_intermediate_size norm_topk_prob=true "
-       "first_k_dense_replace=0 use_qkv_bias=false use_bias norm_head=false "
-       "use_sliding_window=false use_rmsnorm=true use_qk_norm=true "
-       "rotary_dim score_function=sigmoid "
-       "moe_router_enable_expert_bias=true n_group topk_group "
-       "routed_scaling_factor",
-       "attention_dropout embedding_dropout output_dropout norm_softmax "
-       "sliding_window max_window_layers router_dtype "
-       "num_nextn_predict_layers mtp_loss_scaling_factor "
-       "moe_router_enable_shared_expert multi_gate "
-       "moe_router_enable_routed_scaling topk_method scoring_func "
-       "aux_loss_alpha ep_group ep_size output_router_logits pretraining_tp "
-       "router_aux_loss_coef router_jitter_noise seq_aux"},
+      {"bailing_moe", kBailing, kBailingUnread},
+      {"bailing_moe_v2", kBailing, kBailingUnread},
       {"bamba",
        "hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=8 vocab_size=128000 "
