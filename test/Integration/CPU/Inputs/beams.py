@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Beam search by `FIRST generate --beams` against one over `FIRST run`.
+"""Beam search by `PROGRAM generate --beams` against one over `PROGRAM run`.
 
-  beams.py FIRST FIRST-FOLDER SECOND SECOND-FOLDER WORK
+  beams.py WORK PROGRAM [FOLDER PROGRAM FOLDER...]
 
-The two programs are one model whose folders have other settings of beams. The
-reference keeps no cache: it runs the whole texts again for every token.
+A program that is followed by its folder searches with that folder's settings
+of beams, too; all programs are one model. The reference keeps no cache: it
+runs the whole texts again for every token.
 """
 import array
 import json
@@ -20,7 +21,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "..", "..", "lib"))
 import tensors  # noqa: E402
 
-FIRST, FIRST_FOLDER, SECOND, SECOND_FOLDER, WORK = sys.argv[1:]
+WORK, FIRST = sys.argv[1:3]
+# Pairs of a program and its folder.
+WITH_SETTINGS = list(zip(sys.argv[2::2], sys.argv[3::2]))
 FAR = -1e9
 PROMPT, START, LENGTH = [9, 8, 7, 6, 5, 0], 255, 6
 
@@ -87,7 +90,7 @@ def generate(program, *options):
 def main():
     cases = [(FIRST, 2, [], 1, False, ["--ignore-eos"]),
              (FIRST, 4, [], 1, False, ["--ignore-eos"])]
-    for program, folder in ((FIRST, FIRST_FOLDER), (SECOND, SECOND_FOLDER)):
+    for program, folder in WITH_SETTINGS:
         with open(os.path.join(folder, "generation_config.json")) as file:
             settings = json.load(file)
         cases.append((program, 4, settings["eos_token_id"],
