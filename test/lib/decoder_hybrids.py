@@ -417,11 +417,17 @@ NEXT = {**BASE, "num_key_value_heads": 2, "num_hidden_layers": 4,
 
 def next_like(w, ids, types, parts, theta, feed):
     """Delta rules beside attention with gates, whose heads turn by a quarter."""
+    return next_layers(w, embed(w, "model.embed_tokens.weight", ids), "model.",
+                       types, parts,
+                       lambda heads: turn(heads, theta, channels=4), feed)
+
+
+def next_layers(w, x, base, types, parts, turn_heads, feed):
+    """All behind the embedding."""
     def norm(name, rows):
         return rms_norm(w, name, rows, offset=1.0)
-    x = embed(w, "model.embed_tokens.weight", ids)
     for i, kind in enumerate(types):
-        at = f"model.layers.{i}."
+        at = f"{base}layers.{i}."
         normed = norm(at + "input_layernorm", x)
         if kind == "linear_attention":
             y = gated_delta_net(w, at + "linear_attn.", normed, parts, 2, 4, 6,
@@ -431,8 +437,8 @@ def next_like(w, ids, types, parts, theta, feed):
             both = split(linear(w, to + "q_proj", normed, 8 * 16), 8)
             k, v = (split(linear(w, f"{to}{n}_proj", normed, 2 * 16), 2)
                     for n in ("k", "v"))
-            q, k = (turn([norm(f"{to}{n}_norm", rows) for rows in heads], theta,
-                         channels=4) for n, heads in (("q", both[::2]), ("k", k)))
+            q, k = (turn_heads([norm(f"{to}{n}_norm", rows) for rows in heads])
+                    for n, heads in (("q", both[::2]), ("k", k)))
             gates = [[a for rows in both[1::2] for a in rows[t]]
                      for t in range(len(x))]
             y = linear(w, to + "o_proj", [
@@ -441,7 +447,7 @@ def next_like(w, ids, types, parts, theta, feed):
         x = plus(x, y)
         x = plus(x, feed(i, at + "mlp.",
                          norm(at + "post_attention_layernorm", x)))
-    return head(w, "lm_head", norm("model.norm", x))
+    return head(w, "lm_head", norm(base + "norm", x))
 
 
 def qwen3_next(w, ids):

@@ -102,14 +102,16 @@ def qwen3_5_experts(w, ids, expert):
               "rope_parameters": {"rope_type": "default", "rope_theta": 1e4,
                                   "partial_rotary_factor": 0.25}}
 
-    def feed(i, at, x):
-        gates = linear(w, at + "shared_expert_gate", x, 1)
-        shared = gated(w, at + "shared_expert.", x, silu, 40)
-        return routed(w, at, x, 6, 2, softmax, None,
-                      lambda e: expert(w, at, e, x),
-                      [scaled(row, sigmoid(g[0]))
-                       for row, g in zip(shared, gates)])
-    return config, next_like(w, ids, types, separate_parts, 1e4, feed)
+    return config, next_like(w, ids, types, separate_parts, 1e4,
+                             lambda i, at, x: qwen3_5_mixture(w, at, x, expert))
+
+
+def qwen3_5_mixture(w, at, x, expert):
+    """Two of six experts, and a shared one with a gate."""
+    gates = linear(w, at + "shared_expert_gate", x, 1)
+    shared = gated(w, at + "shared_expert.", x, silu, 40)
+    return routed(w, at, x, 6, 2, softmax, None, lambda e: expert(w, at, e, x),
+                  [scaled(row, sigmoid(g[0])) for row, g in zip(shared, gates)])
 
 
 def qwen3_5_moe(w, ids):

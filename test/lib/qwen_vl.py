@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A small Qwen2-VL, Qwen2.5-VL or Qwen3-VL (with experts, too) with random weights
-against float64 arithmetic done here, patch by patch and token by token.
+"""A small Qwen2-VL, Qwen2.5-VL, Qwen3-VL or Qwen3.5 (the last two with experts, too)
+with random weights against float64 arithmetic done here, patch by patch and token by token.
 
-  qwen_vl.py ATTUNE WORK 2|2.5|3|3moe [model]
+  qwen_vl.py ATTUNE WORK 2|2.5|3|3moe|3.5|3.5moe [model]
 
 Logits of two texts with a picture each, one of them padded on its left; greedy
 ids behind pictures from PNG files and from tensors, behind two of them, between
@@ -23,6 +23,8 @@ import tensors
 from decoder_layers import (DIM, HEADS, INNER, VOCAB, WIDTH, Weights, dot, gated,
                             gelu, gelu_tanh, layer_norm, linear, plus, rms_norm,
                             silu, split)
+from decoder_hybrids import NEXT, next_layers, separate_parts
+from decoder_memories import fused_expert, qwen3_5_mixture
 
 IMAGE, PATCH, MERGE, FRAMES = 37, 4, 2, 2
 HEIGHT, LENGTH = 24, 32                        # 6 x 8 patches, 3 x 4 squares
@@ -67,20 +69,20 @@ CONFIGS = {
                 "spatial_patch_size": PATCH}}}
 
 
-def third(name, architecture, **more):
+def third(name, architecture, text=TEXT, **more):
     return {"model_type": name, "architectures": [architecture],
             "image_token_id": IMAGE, "video_token_id": 38,
             "vision_start_token_id": 35, "vision_end_token_id": 36,
             "tie_word_embeddings": False, "torch_dtype": "float32",
             "text_config": {
-                **TEXT, "model_type": name + "_text", "head_dim": DIM,
+                **text, "model_type": name + "_text", "head_dim": DIM,
                 "attention_bias": False,
                 "rope_scaling": {"rope_type": "default", "mrope_interleaved": True,
                                  "mrope_section": SECTIONS}, **more},
             "vision_config": {
                 **VISION, "hidden_act": "gelu_pytorch_tanh", "in_channels": 3,
                 "model_type": name, "num_position_embeddings": 25,
-                "deepstack_visual_indexes": [0, 2]}}
+                "deepstack_visual_indexes": [0, 2] if text is TEXT else []}}
 
 
 CONFIGS["3"] = third("qwen3_vl", "Qwen3VLForConditionalGeneration")
@@ -89,6 +91,24 @@ CONFIGS["3moe"] = third(
     decoder_sparse_step=1, mlp_only_layers=[2], moe_intermediate_size=EXPERT,
     norm_topk_prob=True, num_experts=EXPERTS, num_experts_per_tok=ACTIVE,
     router_aux_loss_coef=0.001)
+# Qwen3.5: half of each head turns, three of its four pairs by places.
+TYPES = ["linear_attention", "full_attention"]
+NEXT_DIM, NEXT_TURNED = NEXT["head_dim"], 8
+NEXT_TEXT = {**NEXT, "max_position_embeddings": 128, "tie_word_embeddings": False,
+             "layer_types": TYPES, "eos_token_id": 2}
+NEXT_ROPE = {"head_dim": NEXT_DIM, "num_hidden_layers": 2, "rope_scaling": None,
+             "rope_parameters": {
+                 "rope_type": "default", "rope_theta": THETA,
+                 "partial_rotary_factor": NEXT_TURNED / NEXT_DIM,
+                 "mrope_interleaved": True, "mrope_section": SECTIONS}}
+NEXT_KINDS = ("3.5", "3.5moe")
+CONFIGS["3.5"] = third("qwen3_5", "Qwen3_5ForConditionalGeneration", NEXT_TEXT,
+                       attn_output_gate=True, mtp_num_hidden_layers=1,
+                       mamba_ssm_dtype="float32", **NEXT_ROPE)
+CONFIGS["3.5moe"] = third(
+    "qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", NEXT_TEXT,
+    intermediate_size=None, num_experts=6, num_experts_per_tok=2,
+    moe_intermediate_size=24, shared_expert_intermediate_size=40, **NEXT_ROPE)
 PREPARATION = {
     "image_processor_type": "Qwen2VLImageProcessor", "patch_size": PATCH,
     "merge_size": MERGE, "temporal_patch_size": FRAMES, "min_pixels": 16,
@@ -243,7 +263,7 @@ class Sight:
         deep = []
         for i in range(DEPTH):
             x = self.block(i, x)
-            if self.third and i in (0, 2):
+            if self.kind in ("3", "3moe") and i in (0, 2):
                 deep.append(self.merge(f"deepstack_merger_list.{len(deep)}.", x,
                                        last=True))
         return self.merge("merger.", x), deep
@@ -300,14 +320,32 @@ def mixture(w, at, x):
     return result
 
 
+def next_logits(w, kind, ids, x, angles, base):
+    """The text model of Qwen3.5."""
+    def turn_heads(heads):
+        first = turned([[v[:NEXT_TURNED] for v in rows] for rows in heads], angles)
+        return [[a + v[NEXT_TURNED:] for a, v in zip(*pair)]
+                for pair in zip(first, heads)]
+
+    def feed(i, at, x):
+        if kind == "3.5":
+            return gated(w, at, x, silu)
+        return qwen3_5_mixture(w, at, x, lambda w, at, e, x: fused_expert(
+            w, at, e, 6, x, 24))
+    return next_layers(w, x, base, TYPES, separate_parts, turn_heads, feed)
+
+
 def logits(w, kind, ids, pictures):
     base = "model." if kind[0] == "2" else "model.language_model."
     table = w.matrix(base + "embed_tokens.weight", VOCAB, WIDTH)
     rows = iter([row for first, _ in pictures for row in first])
     x = [next(rows) if pictures and t == IMAGE else table[t] for t in ids]
-    angles = [[where[axis_of(i, kind)] * THETA ** (-2 * i / DIM)
-               for i in range(DIM // 2)]
+    channels = NEXT_TURNED if kind in NEXT_KINDS else DIM
+    angles = [[where[axis_of(i, kind)] * THETA ** (-2 * i / channels)
+               for i in range(channels // 2)]
               for where in positions_of(ids, bool(pictures))]
+    if kind in NEXT_KINDS:
+        return next_logits(w, kind, ids, x, angles, base)
     for i in range(3):
         at = f"{base}layers.{i}."
         h = rms_norm(w, at + "input_layernorm", x)
@@ -385,7 +423,8 @@ def compare_forward(see, work, w, kind, pixels, seen):
 def make_model(work, kind):
     folder = f"{work}/model"
     os.makedirs(folder, exist_ok=True)
-    w = Weights({"2": 14, "2.5": 12, "3": 13, "3moe": 15}[kind])
+    w = Weights({"2": 14, "2.5": 12, "3": 13, "3moe": 15,
+                 "3.5": 17, "3.5moe": 21}[kind])
     sight = Sight(w, kind)
     pixels = [make_picture(f"{work}/{name}.png", w.random) for name in "ab"]
     seen = [sight.see(one) for one in pixels]

@@ -76,6 +76,8 @@ bool readIdefics3(const SightSource &source, TextPart &part,
                   spec::Model &sight);
 bool readInternVL(const SightSource &source, TextPart &part,
                   spec::Model &sight);
+/// Whether a folder is one of Qwen-VL.
+bool isQwenVision(const spec::Value &root);
 bool readQwenVision(const SightSource &source, TextPart &part,
                     spec::Model &sight);
 /// Puts it before the text model.

@@ -20,11 +20,22 @@ enum class TowerKind : uint8_t {
   Second,       ///< Qwen2-VL
   SecondWindow, ///< Qwen2.5-VL, whose blocks see windows
   Third,        ///< Qwen3-VL, whose text model gets features of several depths
+  Flat,         ///< Qwen3.5: as Third, without these
+};
+
+/// What a folder's model_type says of it.
+struct QwenType {
+  const char *name;
+  TowerKind kind;
+  int64_t imageToken; ///< where image_token_id is absent
 };
 
 struct Tower {
   TowerKind kind = TowerKind::Second;
-  bool isThird() const { return kind == TowerKind::Third; }
+  /// Whether it is built as Qwen3-VL's.
+  bool isThird() const {
+    return kind == TowerKind::Third || kind == TowerKind::Flat;
+  }
   int64_t depth = 0, width = 0, inner = 0, heads = 0, out = 0;
   int64_t channels = 0, frames = 0, patch = 0, merge = 0;
   Activation activation = Activation::Silu;
@@ -41,6 +52,22 @@ struct Tower {
   }
 };
 } // namespace
+
+static const QwenType *findQwenType(const Value &root) {
+  static constexpr QwenType types[] = {
+      {"qwen2_vl", TowerKind::Second, 151655},
+      {"qwen2_5_vl", TowerKind::SecondWindow, 151655},
+      {"qwen3_vl", TowerKind::Third, 151655},
+      {"qwen3_vl_moe", TowerKind::Third, 151655},
+      {"qwen3_5", TowerKind::Flat, 248056},
+      {"qwen3_5_moe", TowerKind::Flat, 248056},
+  };
+  const Value *name = root.find("model_type");
+  for (const QwenType &type : types)
+    if (name && name->text == type.name)
+      return &type;
+  return nullptr;
+}
 
 /// Numbers of blocks, each once and in order.
 static std::vector<int64_t> readBlocks(Config &config, const char *key,
@@ -94,9 +121,10 @@ static Tower readTower(Config &config, TowerKind kind) {
   if (std::optional<Activation> found =
           config.activation("hidden_act", activation))
     tower.activation = *found;
-  if (third) {
+  if (kind == TowerKind::Third)
     tower.apart = readBlocks(config, "deepstack_visual_indexes", tower.depth,
                              {8, 16, 24});
+  if (third) {
     tower.positions = config.integer("num_position_embeddings", 2304, 1 << 24);
     tower.side =
         static_cast<int64_t>(std::sqrt(static_cast<double>(tower.positions)));
@@ -243,8 +271,9 @@ static void addMerger(StreamBuilder &stream, const Tower &tower,
 }
 
 /// The pairs of channels that turn by numbers, rows and columns.
-static bool readSections(const TextPart &part, bool third, Config &config,
+static bool readSections(const TextPart &part, TowerKind kind, Config &config,
                          RopeSections &sections) {
+  bool flat = kind == TowerKind::Flat, third = flat || kind == TowerKind::Third;
   const Value *object = nullptr;
   for (const char *key : {"rope_parameters", "rope_scaling"})
     if (const Value *found = part.object.find(key); found && found->isObject())
@@ -252,7 +281,8 @@ static bool readSections(const TextPart &part, bool third, Config &config,
   const Value *numbers = object ? object->find("mrope_section") : nullptr;
   sections.interleaved = third;
   if (third && !numbers) {
-    sections.pairs = {24, 20, 20};
+    sections.pairs = flat ? std::vector<int64_t>{11, 11, 10}
+                          : std::vector<int64_t>{24, 20, 20};
     return true;
   }
   bool good = numbers && numbers->isArray() && numbers->elements.size() == 3;
@@ -268,12 +298,10 @@ static bool readSections(const TextPart &part, bool third, Config &config,
   return good;
 }
 
+bool isQwenVision(const Value &root) { return findQwenType(root) != nullptr; }
+
 bool readQwenVision(const SightSource &source, TextPart &part, Model &sight) {
-  const Value *type = source.root.find("model_type");
-  bool third = type->text == "qwen3_vl" || type->text == "qwen3_vl_moe";
-  TowerKind kind = third                      ? TowerKind::Third
-                   : type->text == "qwen2_vl" ? TowerKind::Second
-                                              : TowerKind::SecondWindow;
+  const QwenType &type = *findQwenType(source.root);
   std::string prefix = source.findPrefix({"model.visual.", "visual."},
                                          "patch_embed.proj.weight");
   if (prefix.empty())
@@ -281,9 +309,10 @@ bool readQwenVision(const SightSource &source, TextPart &part, Model &sight) {
   Config config(source.root, "", source.reporter, source.keys);
   std::vector<int64_t> ids = config.ids("image_token_id");
   Config towerConfig = config.inner(*source.tower(), "vision_config");
-  Tower tower = readTower(towerConfig, kind);
+  Tower tower = readTower(towerConfig, type.kind);
   towerConfig.finish("the tower of images of Qwen-VL");
-  if (!readSections(part, third, config, part.sections) || config.hasErrors())
+  if (!readSections(part, type.kind, config, part.sections) ||
+      config.hasErrors())
     return false;
   const Value *width = part.object.find("hidden_size");
   if (width && width->isNumber() && int64_t(width->real) != tower.out)
@@ -322,10 +351,11 @@ bool readQwenVision(const SightSource &source, TextPart &part, Model &sight) {
   addMerger(images, tower, "merger.", /*normsSquares=*/false, towerConfig);
   builder.finish("images", "vision", std::move(images));
   StreamBuilder text(config, "", tower.out);
-  int64_t id = ids.empty() ? 151655 : ids.front();
+  int64_t id = ids.empty() ? type.imageToken : ids.front();
   Insert insert = {"images", id, {size.height / square, size.width / square}};
   text.add("images.inserted", "image_token_id", insert);
-  for (size_t i = 0; third && i < tower.apart.size(); ++i) {
+  bool deepens = type.kind == TowerKind::Third;
+  for (size_t i = 0; deepens && i < tower.apart.size(); ++i) {
     std::string number = std::to_string(i), name = "features_" + number;
     StreamBuilder deep(towerConfig, prefix, tower.width);
     addMerger(deep, tower, "deepstack_merger_list." + number + ".",

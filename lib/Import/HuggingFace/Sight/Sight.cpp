@@ -42,11 +42,7 @@ bool readSight(const SightSource &source, TextPart &part, Model &sight) {
     return readIdefics3(source, part, sight);
   if (type->text == "internvl")
     return readInternVL(source, part, sight);
-  for (const char *qwen :
-       {"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"})
-    if (type->text == qwen)
-      return readQwenVision(source, part, sight);
-  return true;
+  return !isQwenVision(source.root) || readQwenVision(source, part, sight);
 }
 
 /// Puts a layer behind each of the first blocks, which are cut off from the
