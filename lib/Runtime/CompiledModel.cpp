@@ -75,9 +75,12 @@ bool CompiledModel::openWeights(const OpenOptions &options, Error &error) {
                    "); give those that were compiled with it");
     return false;
   }
-  return modelInfo.ranks < 2 || isPart ||
-         blob.keepRank(static_cast<uint64_t>(mesh->part()),
-                       modelInfo.sharedBytes, each, error);
+  if (modelInfo.ranks > 1 && !isPart &&
+      !blob.keepRank(static_cast<uint64_t>(mesh->part()), modelInfo.sharedBytes,
+                     each, error))
+    return false;
+  // A GPU gets a copy anyway.
+  return !options.readsWeights || descriptor->device || blob.read(error);
 }
 
 /// Ranks of one machine share its cores, unless the launcher has given each

@@ -7,6 +7,7 @@
 
 #include "Weights.h"
 
+#include "attune/Runtime/ThreadTeam.h"
 #include "attune/Runtime/WeightSection.h"
 
 #include <algorithm>
@@ -199,6 +200,36 @@ bool WeightsBlob::keepRank(uint64_t rank, uint64_t shared, uint64_t each,
   close(fd);
   bytes = place;
   numBytes = size;
+  return true;
+}
+
+bool WeightsBlob::read(Error &error) {
+  if (!mapping)
+    return true; // none, or memory of the caller's
+  auto fail = [&](const std::string &why) {
+    return error.set(ExitResourceLimit,
+                     path + ": its " + std::to_string(numBytes) +
+                         " bytes of weights are not read into memory: " + why +
+                         "; without --no-mmap the file is mapped");
+  };
+  uint64_t most = physicalMemory();
+  if (numBytes > most)
+    return fail("the machine has " + std::to_string(most));
+  constexpr uint64_t largePage = 2 << 20;
+  uint64_t size = (numBytes + largePage - 1) / largePage * largePage;
+  // The kernel lays such mappings on large pages from 6.7 on; before, what is
+  // left over at the ends is in small ones.
+  void *range = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (range == MAP_FAILED)
+    return fail(std::strerror(errno));
+  madvise(range, size, MADV_HUGEPAGE);
+  std::memcpy(range, bytes, numBytes);
+  mprotect(range, size, PROT_READ);
+  munmap(mapping, mappingBytes);
+  mapping = range;
+  mappingBytes = size;
+  bytes = static_cast<const uint8_t *>(range);
   return true;
 }
 

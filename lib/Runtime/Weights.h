@@ -45,6 +45,11 @@ public:
   /// `size` bytes are left.
   uint64_t takeRank(uint64_t size);
 
+  /// Copies what was mapped to memory of this process, in large pages where
+  /// the system has them, and unmaps the file. A step reads all weights, and
+  /// the kernel rarely keeps files in large pages.
+  bool read(Error &error);
+
   const uint8_t *data() const { return bytes; }
   uint64_t size() const { return numBytes; }
   /// The file that was mapped; empty for borrowed memory.

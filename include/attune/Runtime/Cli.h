@@ -37,11 +37,13 @@ class DraftModel;
 class TimestampRules;
 struct GuessCounts;
 
-/// --threads, --memory-limit and what ranks wait for.
+/// --threads, where weights are and how much memory results take, and what
+/// ranks wait for.
 struct TeamOptions {
   unsigned threads = 0;
   uint64_t memoryLimit = 0;
-  double timeout = 300; ///< seconds; 0: none
+  bool readsWeights = false; ///< --no-mmap
+  double timeout = 300;      ///< seconds; 0: none
   bool checkRanks = false;
 
   static const OptionSpecs &specs();

@@ -51,6 +51,8 @@ struct OpenOptions {
   const void *weights = nullptr;
   uint64_t weightsBytes = 0;
   std::string weightsPath;
+  /// Weights of a file are read into memory of the process, not mapped.
+  bool readsWeights = false;
   /// Seconds that a rank waits for another one before all end; 0: for ever.
   double timeout = 0;
   /// Compare what ranks have computed after each call.

@@ -265,6 +265,7 @@ bool Program::execute(Verb verb, Error &error) {
                           "tokenizer have it");
   open.threads = team.threads;
   open.memoryLimit = team.memoryLimit;
+  open.readsWeights = team.readsWeights;
   open.timeout = team.timeout;
   open.checkRanks = team.checkRanks;
   std::unique_ptr<CompiledModel> model =

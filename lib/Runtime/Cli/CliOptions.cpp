@@ -26,6 +26,9 @@ const OptionSpecs &TeamOptions::specs() {
       {"threads", "N", "threads to use (default: one per available core)"},
       {"memory-limit", "SIZE",
        "most memory of intermediate results, such as 512M"},
+      {"no-mmap", "",
+       "read all weights into memory, in large pages, and do not map the file: "
+       "tokens are faster, but programs share nothing of it"},
       {"rank-timeout", "SECONDS",
        "of a model that several ranks share: how long one waits for another "
        "before all end (default: 300; 0: for ever)"},
@@ -47,6 +50,10 @@ bool TeamOptions::set(const ParsedOption &option, bool &mine, Error &error) {
   }
   if (option.name == "memory-limit")
     return parseBytes(option, memoryLimit, error);
+  if (option.name == "no-mmap") {
+    readsWeights = option.value == "true";
+    return true;
+  }
   if (option.name == "rank-timeout")
     return parseReal(option, 0, 1e6, timeout, error);
   if (option.name == "check-ranks") {

@@ -44,6 +44,24 @@ long residentAt(const void *address) {
   std::fclose(maps);
   return resident;
 }
+
+/// A file of weights, whose bytes count from 0 to 250.
+struct WeightFile {
+  std::string path = testing::TempDir() + "weights-blob";
+  explicit WeightFile(uint64_t size) {
+    std::FILE *file = std::fopen(path.c_str(), "wb");
+    std::vector<char> weights(size);
+    for (uint64_t i = 0; i < size; ++i)
+      weights[i] = static_cast<char>(i % 251);
+    std::string trailer =
+        littleEndian(0) + littleEndian(size) + littleEndian(0) + "ATTUNEW1";
+    EXPECT_TRUE(file);
+    EXPECT_EQ(std::fwrite(weights.data(), 1, size, file), size);
+    EXPECT_EQ(std::fwrite(trailer.data(), 1, trailer.size(), file), 32u);
+    std::fclose(file);
+  }
+  ~WeightFile() { std::remove(path.c_str()); }
+};
 } // namespace
 
 // Kernels prefetch weights, and a prefetch of a page that is not in the page
@@ -51,20 +69,12 @@ long residentAt(const void *address) {
 TEST(WeightsBlob, HasThePagesThatAreInMemory) {
 #ifdef MADV_POPULATE_READ
   constexpr uint64_t size = 20 << 20; // more than one question to the kernel
-  std::string path = testing::TempDir() + "weights-blob";
-  std::FILE *file = std::fopen(path.c_str(), "wb");
-  ASSERT_TRUE(file);
-  std::vector<char> weights(size, 1);
-  std::string trailer =
-      littleEndian(0) + littleEndian(size) + littleEndian(0) + "ATTUNEW1";
-  ASSERT_EQ(std::fwrite(weights.data(), 1, size, file), size);
-  ASSERT_EQ(std::fwrite(trailer.data(), 1, trailer.size(), file), 32u);
-  std::fclose(file);
+  WeightFile file(size);
   {
     WeightsBlob blob;
     Error error;
     bool absent;
-    ASSERT_TRUE(blob.map(path, absent, error)) << error.message;
+    ASSERT_TRUE(blob.map(file.path, absent, error)) << error.message;
     ASSERT_EQ(blob.size(), size);
     long resident = residentAt(blob.data());
     void *page =
@@ -74,8 +84,40 @@ TEST(WeightsBlob, HasThePagesThatAreInMemory) {
     if (resident >= 0 && can)
       EXPECT_EQ(resident, static_cast<long>(size >> 10));
   }
-  std::remove(path.c_str());
 #else
   GTEST_SKIP() << "no MADV_POPULATE_READ";
 #endif
+}
+
+TEST(WeightsBlob, IsReadIntoMemory) {
+  constexpr uint64_t size = (5 << 20) + 77;
+  WeightsBlob blob;
+  Error error;
+  {
+    WeightFile file(size);
+    bool absent;
+    ASSERT_TRUE(blob.map(file.path, absent, error)) << error.message;
+    const uint8_t *mapped = blob.data();
+    ASSERT_TRUE(blob.read(error)) << error.message;
+    EXPECT_NE(blob.data(), mapped);
+    // What happens to the file is of no consequence now.
+    ASSERT_EQ(truncate(file.path.c_str(), 0), 0);
+  }
+  ASSERT_EQ(blob.size(), size);
+  uint64_t wrong = 0;
+  for (uint64_t i = 0; i < size; ++i)
+    wrong += blob.data()[i] != i % 251;
+  EXPECT_EQ(wrong, 0u);
+  if (long resident = residentAt(blob.data()); resident >= 0)
+    EXPECT_GE(resident, static_cast<long>(size >> 10));
+}
+
+// Memory that the caller lends stays where it is.
+TEST(WeightsBlob, LeavesBorrowedMemory) {
+  uint8_t lent[64] = {};
+  WeightsBlob blob;
+  Error error;
+  blob.borrow(lent, sizeof lent);
+  EXPECT_TRUE(blob.read(error));
+  EXPECT_EQ(blob.data(), lent);
 }
