@@ -143,7 +143,7 @@ LogicalResult attune::groupsFit(Operation *op, Value scales, unsigned dim,
            << owner << " of f8E8M0FNU, which are those of 4 bits without zeros";
   // L7
   int64_t number = type.getDimSize(dim);
-  int64_t groups = groupsOfScales(number, zeros);
+  int64_t groups = groupsOfScales(type, dim, zeros, inputs);
   if (ShapedType::isDynamic(groups) || ShapedType::isDynamic(inputs))
     return success();
   bool whole = groups > 0 && inputs % groups == 0;
@@ -152,7 +152,9 @@ LogicalResult attune::groupsFit(Operation *op, Value scales, unsigned dim,
   return op->emitOpError("has ")
          << number << " " << owner << (zeros ? " and zeros" : "")
          << " for rows of " << inputs
-         << ", which are no equal groups of 4, 8, 12, ..., 65536";
+         << (areScalesInLevels(type)
+                 ? ", which are no bytes of equal groups of 256 columns"
+                 : ", which are no equal groups of 4, 8, 12, ..., 65536");
 }
 
 LogicalResult attune::byteFloatsFit(Operation *op, Value matrix, Value scales,

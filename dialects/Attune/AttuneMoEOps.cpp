@@ -230,13 +230,13 @@ int64_t QuantizedMoEOp::getUpBits() {
 int64_t QuantizedMoEOp::getDownBits() { return bitsOf(getDown(), getHidden()); }
 int64_t QuantizedMoEOp::getInputGroup() {
   auto scales = cast<RankedTensorType>(getUpScales().getType());
-  return lastSize(getInput(), "").get() /
-         groupsOfScales(scales.getDimSize(2), getUpZeros());
+  int64_t inputs = lastSize(getInput(), "").get();
+  return inputs / groupsOfScales(scales, 2, getUpZeros(), inputs);
 }
 int64_t QuantizedMoEOp::getHiddenGroup() {
   auto scales = cast<RankedTensorType>(getDownScales().getType());
-  return int64_t(getHidden()) /
-         groupsOfScales(scales.getDimSize(2), getDownZeros());
+  auto inputs = int64_t(getHidden());
+  return inputs / groupsOfScales(scales, 2, getDownZeros(), inputs);
 }
 
 /// A quantized stack and its scales have `rows` rows and columns for `inputs`.
@@ -292,7 +292,12 @@ LogicalResult QuantizedMoEOp::verify() {
   if (getInputScales()) {
     NamedSize scales = lastSize(getInputScales(), "input scales", "number");
     NamedSize factors{getUpScales(), 2, "scales of up", "number"};
-    if (getUpZeros()
+    auto ofUp = cast<ShapedType>(getUpScales().getType());
+    if (areScalesInLevels(ofUp)
+            ? failed(sizeIs(*this, scales,
+                            groupsOfScales(ofUp, 2, getUpZeros(), inputs),
+                            "the groups of up are"))
+        : getUpZeros()
             ? scales.known() && failed(sizeIs(*this, factors, 2 * scales.get(),
                                               "with zeros twice the input "
                                               "scales are"))

@@ -8,7 +8,9 @@
 #ifndef ATTUNE_PANELS_H
 #define ATTUNE_PANELS_H
 
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Operation.h"
 
 #include <optional>
 
@@ -84,6 +86,49 @@ inline int64_t groupsOfScales(int64_t scales, bool zeros) {
   if (mlir::ShapedType::isDynamic(scales) || !zeros)
     return scales;
   return scales % 2 == 0 ? scales / 2 : -1;
+}
+
+/// Columns whose scales have a common factor, if they are in two levels: bytes
+/// times an f16.
+constexpr int64_t kScaleColumns = 256;
+
+/// Whether scales are in two levels.
+inline bool areScalesInLevels(mlir::ShapedType scales) {
+  return scales.getElementType().isInteger(8);
+}
+
+/// Whether the scales of a quantized weight, or these if it is scales, are in
+/// two levels.
+inline bool hasScalesInLevels(mlir::Operation *weight) {
+  auto named = weight->getAttrOfType<mlir::TypeAttr>("attune.scales");
+  return weight->hasAttr("attune.levels") ||
+         (named && named.getValue().isInteger(8));
+}
+
+/// Bytes that `kScaleColumns` columns of a row have as scales: one for each
+/// group, with zeros behind it that of the minimum, and then those of the f16
+/// that all of these are multiplied by.
+inline int64_t bytesOfScales(int64_t group, bool zeros) {
+  return (kScaleColumns / group + 2) * (zeros ? 2 : 1);
+}
+
+/// The same of `scales` for rows of `inputs` numbers: their dimension `dim` is
+/// of groups, or of bytes in two levels.
+inline int64_t groupsOfScales(mlir::ShapedType scales, int64_t dim, bool zeros,
+                              int64_t inputs) {
+  int64_t number = scales.getDimSize(unsigned(dim));
+  if (!areScalesInLevels(scales))
+    return groupsOfScales(number, zeros);
+  if (mlir::ShapedType::isDynamic(number) ||
+      mlir::ShapedType::isDynamic(inputs))
+    return mlir::ShapedType::kDynamic;
+  int64_t blocks = inputs / kScaleColumns;
+  if (blocks < 1 || inputs % kScaleColumns != 0 || number % blocks != 0)
+    return -1;
+  int64_t bytes = number / blocks, groups = bytes / (zeros ? 2 : 1) - 2;
+  bool whole = groups > 0 && kScaleColumns % groups == 0 &&
+               bytesOfScales(kScaleColumns / groups, zeros) == bytes;
+  return whole ? blocks * groups : -1;
 }
 
 /// Whether scales say that numbers of 4 bits are floats, e2m1.

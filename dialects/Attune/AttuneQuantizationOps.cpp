@@ -156,10 +156,15 @@ LogicalResult QuantizedLinearOp::verify() {
     return success();
   NamedSize scales = lastSize(getInputScales(), "input scales", "number");
   NamedSize factors{getWeightScales(), 1, "weight scales", "number"};
-  if (getZeros() ? scales.known() &&
-                       failed(sizeIs(*this, factors, 2 * scales.get(),
-                                     "with zeros twice the input scales are"))
-                 : failed(sameSize(*this, scales, factors)))
+  auto ofWeight = cast<ShapedType>(getWeightScales().getType());
+  if (areScalesInLevels(ofWeight)
+          ? failed(sizeIs(*this, scales,
+                          groupsOfScales(ofWeight, 1, getZeros(), inputs.get()),
+                          "the weight's groups are"))
+      : getZeros() ? scales.known() &&
+                         failed(sizeIs(*this, factors, 2 * scales.get(),
+                                       "with zeros twice the input scales are"))
+                   : failed(sameSize(*this, scales, factors)))
     return failure();
   return sameSize(*this, lastSize(getInputSums(), "input sums", "number"),
                   scales);
@@ -194,14 +199,14 @@ LogicalResult QuantizedEmbeddingOp::verify() {
 
 int64_t QuantizedLinearOp::getGroup() {
   auto scales = cast<RankedTensorType>(getWeightScales().getType());
-  return lastSize(getInput(), "").get() /
-         groupsOfScales(scales.getDimSize(1), getZeros());
+  int64_t inputs = lastSize(getInput(), "").get();
+  return inputs / groupsOfScales(scales, 1, getZeros(), inputs);
 }
 
 int64_t QuantizedEmbeddingOp::getGroup() {
   auto scales = cast<RankedTensorType>(getScales().getType());
-  return lastSize(getResult(), "").get() /
-         groupsOfScales(scales.getDimSize(1), getZeros());
+  int64_t width = lastSize(getResult(), "").get();
+  return width / groupsOfScales(scales, 1, getZeros(), width);
 }
 
 LogicalResult

@@ -277,8 +277,11 @@ static LogicalResult productFits(PackedProductOp op) {
   if (!byteRows)
     return success();
   NamedSize groups{op.getInputScales(), 1, "input scales", "groups"};
-  if (failed(sizeIs(op, groups, groupsOfScales(factors.get(), op.getZeros()),
-                    "the weight has groups")))
+  if (failed(sizeIs(
+          op, groups,
+          groupsOfScales(cast<ShapedType>(op.getWeightScales().getType()),
+                         outer + 1, op.getZeros(), inputs.get()),
+          "the weight has groups")))
     return failure();
   return sameSize(op, {op.getInputSums(), 1, "input sums", "groups"}, groups);
 }
@@ -364,7 +367,7 @@ int64_t PackedProductOp::getBits() {
 int64_t PackedProductOp::getGroup() {
   auto scales = cast<ShapedType>(getWeightScales().getType());
   return getDepth() /
-         groupsOfScales(scales.getShape().drop_back().back(), getZeros());
+         groupsOfScales(scales, scales.getRank() - 2, getZeros(), getDepth());
 }
 int64_t PackedProductOp::getPanelWidth() {
   int64_t last = cast<ShapedType>(getWeight().getType()).getShape().back();

@@ -304,7 +304,7 @@ def Attune_TileChannels : Attune_TilePlaces<[F32, F16, BF16], [1, 2],
     "[(matrices,) channels]">;
 def Attune_TileGroupScales : Attune_TilePlace<[F32], 2, "[rows, groups] f32">;
 def Attune_TileGroupSums : Attune_TilePlace<[I32], 2, "[rows, groups] i32">;
-def Attune_TilePanelScales : Attune_TilePlaces<[F32, F16, F8E8M0FNU], [3, 4],
+def Attune_TilePanelScales : Attune_TilePlaces<[F32, F16, F8E8M0FNU, I8], [3, 4],
     "[(matrices,) panels, groups, R]">;
 def Attune_TileOrder : Attune_TilePlace<[I64], 1, "[rows] i64">;
 def Attune_TileRowScales : Attune_TilePlace<[F32], 1, "[rows] f32">;

@@ -68,9 +68,9 @@ def Attune_Matrices : RankedTensorOf<[F32, F16, BF16],
     [HasAnyRankOfPred<[3, 4]>], "stack of [out, in] matrices or packed panels">;
 
 // Scales of numbers of few bits, and zero points, for each group of a row.
-def Attune_ScaleMatrix : RankedTensorOf<[F32, F16, F8E8M0FNU],
+def Attune_ScaleMatrix : RankedTensorOf<[F32, F16, F8E8M0FNU, I8],
     [HasAnyRankOfPred<[2, 3]>], "[out, groups] scales or packed panels">;
-def Attune_ScaleMatrices : RankedTensorOf<[F32, F16, F8E8M0FNU],
+def Attune_ScaleMatrices : RankedTensorOf<[F32, F16, F8E8M0FNU, I8],
     [HasAnyRankOfPred<[3, 4]>], "stack of [out, groups] scales or packed panels">;
 
 // Rows as `attune.quantize_rows` gives them.

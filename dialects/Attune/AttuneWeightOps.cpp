@@ -212,7 +212,8 @@ LogicalResult WeightOp::verify() {
   // W7
   std::optional<int64_t> group = getGroup();
   Type element = type.getElementType();
-  bool quantized = takesBytes(element) || element.isInteger(4);
+  bool quantized =
+      (takesBytes(element) || element.isInteger(4)) && !holdsScales();
   if (quantized && !group)
     return emitOpError("holds ")
            << (element.isInteger(4) ? "numbers of 4 bits" : "bytes")
@@ -229,8 +230,7 @@ LogicalResult WeightOp::verify() {
   if (getBits() == 4 && !isGroupOfNibbles(*group))
     return emitOpError("has groups of ")
            << *group << " numbers of 4 bits, which is not 32, 64, ..., 65536";
-  if (!quantized && !element.isF32() && !element.isF16() &&
-      !isa<Float8E8M0FNUType>(element))
+  if (!quantized && !holdsScales())
     return emitOpError(
                "has groups, whose values are i8, i4 or f8E4M3FN and "
                "whose scales are f32, f16 or f8E8M0FNU, but elements of type ")
@@ -239,6 +239,19 @@ LogicalResult WeightOp::verify() {
   if (shape.size() < 2)
     return emitOpError("has groups, but type ") << type << " is no matrix";
   int64_t columns = shape[1] * getColumnsSideBySide();
+  if (hasScalesInLevels(*this)) {
+    if (kScaleColumns % *group != 0)
+      return emitOpError("has groups of ")
+             << *group << ", whose scales in two levels are those of no 256 "
+             << "columns";
+    int64_t whole =
+        quantized ? kScaleColumns : bytesOfScales(*group, hasZeros());
+    if (columns % whole != 0)
+      return emitOpError("has rows of ")
+             << columns << (quantized ? "" : " bytes")
+             << ", which are no whole blocks of " << whole
+             << ", as scales in two levels have them";
+  }
   if (quantized && columns % *group != 0)
     return emitOpError("has rows of ")
            << columns << ", which are no whole groups of " << *group;
@@ -289,8 +302,12 @@ int64_t WeightOp::getBits() {
 }
 
 FloatType WeightOp::getScaleType() {
-  if (holdsScales())
-    return cast<FloatType>(getTensorType().getElementType());
+  if (auto own = dyn_cast<FloatType>(getTensorType().getElementType());
+      own && holdsScales())
+    return own;
+  // In two levels the floats among them are of f16.
+  if (hasScalesInLevels(*this))
+    return Float16Type::get(getContext());
   Type other;
   if (auto named = (*this)->getAttrOfType<TypeAttr>("attune.scales"))
     other = named.getValue();
@@ -305,8 +322,9 @@ bool WeightOp::hasZeros() { return (*this)->hasAttr("attune.zeros"); }
 
 bool WeightOp::holdsScales() {
   Type element = getTensorType().getElementType();
-  return getGroup() && isa<FloatType>(element) &&
-         !isa<Float8E4M3FNType>(element);
+  return getGroup() &&
+         ((isa<FloatType>(element) && !isa<Float8E4M3FNType>(element)) ||
+          (*this)->hasAttr("attune.levels"));
 }
 
 bool WeightOp::hasByteFloats() {
@@ -319,6 +337,9 @@ bool WeightOp::holdsOrder() { return (*this)->hasAttr("attune.order"); }
 
 int64_t WeightOp::getColumnsSideBySide() {
   RankedTensorType type = getPartType();
+  if (holdsScales())
+    return !getPanelWidth() || type.getShape().back() == *getPanelWidth() ? 1
+                                                                          : 0;
   int64_t side = columnsSideBySide(type, getPanelWidth());
   bool halves = type.getElementType().isInteger(8) && getBits() == 4;
   return side == 4 && halves ? 8 : side;

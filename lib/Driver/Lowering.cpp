@@ -374,7 +374,8 @@ bool Lowering::import(Entries entries) {
     code = ExitCode::BadInput;
     return false;
   }
-  markStored(*module, source);
+  // Kernels of GPUs take scales in one level.
+  markStored(*module, source, pipeline.target.tilesInParallel());
   if (source.mesh.dp > 1)
     (*module)->setAttr(
         "attune.groups",

@@ -197,11 +197,13 @@ static StoredForm findStored(WeightOp weight, const ModelSource &source) {
   return form.get();
 }
 
-void driver::markStored(mlir::ModuleOp module, const ModelSource &source) {
+void driver::markStored(mlir::ModuleOp module, const ModelSource &source,
+                        bool flat) {
   if (source.stored.empty())
     return;
   mlir::Builder b(module);
   for (auto weight : module.getOps<WeightOp>())
     if (StoredForm form = findStored(weight, source); form.bits)
-      weight->setAttr("attune.stored", b.getStringAttr(form.text()));
+      weight->setAttr("attune.stored",
+                      b.getStringAttr((flat ? form.flat() : form).text()));
 }

@@ -27,8 +27,9 @@ namespace attune::driver {
 /// kinds, and all of them where --quantize or --low-rank goes by their names.
 void keepFormsApart(ModelSource &source);
 
-/// Notes on weights how the checkpoint has them, for attune-quantize.
-void markStored(mlir::ModuleOp module, const ModelSource &source);
+/// Notes on weights how the checkpoint has them, for attune-quantize. `flat`:
+/// products take scales in one level alone.
+void markStored(mlir::ModuleOp module, const ModelSource &source, bool flat);
 
 } // namespace attune::driver
 

@@ -125,7 +125,10 @@ struct PackWeights final : impl::PackWeightsBase<PackWeights> {
   void pack(WeightOp weight, bool gated, bool paired) {
     RankedTensorType type = weight.getTensorType();
     Type element = type.getElementType();
-    int64_t side = takesBytes(element) ? 4 : paired ? 2 : 1;
+    int64_t side = weight.holdsScales()  ? 1
+                   : takesBytes(element) ? 4
+                   : paired              ? 2
+                                         : 1;
     int64_t lanes = side * panelWidth;
     if (element.isInteger(4)) {
       // Two in a byte; from here on only the attribute says so.

@@ -40,6 +40,10 @@ std::optional<QuantizedForm> QuantizationRules::parseForm(StringRef text) {
       form.zeros = true;
       continue;
     }
+    if (option == "i8" && !form.hasByteScales() && !form.byteFloats) {
+      form.scales = ScaleType::Byte;
+      continue;
+    }
     if (option == "f32" && form.scales == ScaleType::Half) {
       form.scales = ScaleType::Single;
       continue;
@@ -67,8 +71,8 @@ QuantizationRules::parse(ArrayRef<std::string> words, std::string &problem) {
       form = form.drop_front(at + 1);
     }
     std::optional<QuantizedForm> parsed = parseForm(form);
-    // An order belongs to a checkpoint.
-    if (!parsed || parsed->ordered) {
+    // An order and scales in two levels belong to a checkpoint.
+    if (!parsed || parsed->ordered || parsed->hasByteScales()) {
       problem = "'" + form.str() +
                 "' is no form of --quantize; it takes int8, int4, fp8, mxfp4 "
                 "or none, the first three also with groups, as in int4:g64 "

@@ -9,6 +9,7 @@
 
 #include "Attune/AttuneCut.h"
 #include "Attune/AttuneDialect.h"
+#include "Attune/AttuneFactors.h"
 #include "Attune/AttuneKept.h"
 #include "Attune/AttunePanels.h"
 #include "attune/Transforms/Passes.h"
@@ -55,9 +56,11 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     SmallVector<std::string> matrices;
     llvm::MapVector<WeightOp, QuantizedForm> forms;
     llvm::DenseSet<Type> tables;
-    for (auto &[weight, gets] : reads)
+    for (auto &[weight, gets] : reads) {
       if (isTable(gets))
         tables.insert(weight.getTensorType());
+      flatten(weight);
+    }
     for (auto &[weight, gets] : reads) {
       // Adapters beside a matrix stay as they are; they are small.
       if (weight->hasAttr("attune.lora"))
@@ -152,6 +155,30 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
       return {};
     return QuantizationRules::parseForm(form.getValue())
         .value_or(QuantizedForm{});
+  }
+
+  /// Scales in two levels are those of whole blocks of columns. Other weights
+  /// get the form of one level that has the same numbers.
+  void flatten(WeightOp weight) {
+    QuantizedForm form = storedForm(weight);
+    if (!form.hasByteScales() || keepsBlocks(weight))
+      return;
+    weight->setAttr("attune.stored",
+                    StringAttr::get(&getContext(), form.flat().text()));
+  }
+
+  /// Whether rows of a weight are whole blocks of columns in a checkpoint.
+  static bool keepsBlocks(WeightOp weight) {
+    int64_t width = widthOf(weight);
+    std::optional<KeptPart> kept = keptOf(weight);
+    if (width % kScaleBlock != 0 || factorOf(weight) ||
+        (kept && !kept->columns.empty()))
+      return false;
+    std::optional<WeightCut> cut = getCut(weight);
+    return !cut || cut->cutsParts ||
+           llvm::all_of(cut->columns, [&](const WeightCut::Rows &own) {
+             return own.begin % kScaleBlock == 0 && own.count == width;
+           });
   }
 
   void leave(WeightOp weight, StringRef why) {
@@ -307,15 +334,20 @@ struct Quantize final : impl::QuantizeBase<Quantize> {
     weight.setType(type.clone(form.byteFloats
                                   ? Type(b.getType<Float8E4M3FNType>())
                                   : b.getIntegerType(unsigned(form.bits))));
-    shape.back() = shape.back() / form.group * (form.zeros ? 2 : 1);
+    bool levels = form.hasByteScales();
+    shape.back() = levels ? form.scaleBytes(shape.back())
+                          : shape.back() / form.group * (form.zeros ? 2 : 1);
     bool powers = form.scales == ScaleType::Power;
-    Type scale = powers ? b.getType<Float8E8M0FNUType>()
+    Type scale = powers   ? b.getType<Float8E8M0FNUType>()
+                 : levels ? b.getI8Type()
                  : form.scales == ScaleType::Single ? b.getF32Type()
                                                     : Type(b.getF16Type());
-    if (form.bits == 4 && form.scales != ScaleType::Half)
+    if (levels || (form.bits == 4 && form.scales != ScaleType::Half))
       weight->setAttr("attune.scales", TypeAttr::get(scale));
-    if (form.bits == 4 && form.scales == ScaleType::Single)
+    if (form.bits == 4 && (levels || form.scales == ScaleType::Single))
       scales->setAttr("attune.bits", b.getI64IntegerAttr(4));
+    if (levels)
+      scales->setAttr("attune.levels", b.getUnitAttr());
     if (form.byteFloats)
       scales->setAttr("attune.floats", b.getUnitAttr());
     scales.setType(RankedTensorType::get(shape, scale));

@@ -10,6 +10,7 @@
 #include "Attune/AttuneCut.h"
 #include "Attune/AttuneFactors.h"
 #include "Attune/AttuneKept.h"
+#include "Attune/AttunePanels.h"
 #include "attune/Weights/WeightFile.h"
 
 using namespace mlir;
@@ -38,7 +39,11 @@ std::vector<int64_t> unpackedShape(WeightOp weight) {
     if (shape.size() > 2)
       result.push_back(shape[1] * weight.getColumnsSideBySide());
   }
-  if (weight.holdsScales())
+  if (weight.holdsScales() && hasScalesInLevels(weight))
+    result.back() = result.back() /
+                    bytesOfScales(*weight.getGroup(), weight.hasZeros()) *
+                    kScaleColumns;
+  else if (weight.holdsScales())
     result.back() =
         result.back() / (weight.hasZeros() ? 2 : 1) * *weight.getGroup();
   return result;

@@ -362,6 +362,14 @@ std::unique_ptr<PackedMatrix> Plan::describePart(WeightOp weight, int64_t layer,
     matrix->keepRows(kept);
   }
   choose(*matrix, weight, layer, part, values);
+  if (form.hasByteScales() &&
+      !llvm::all_of(matrix->pieces, [&](const PackPiece &piece) {
+        return matrix->keeps(piece) && matrix->zerosFrom < 0;
+      })) {
+    weight.emitOpError("has scales in two levels, which numbers are not "
+                       "rounded to: a checkpoint must have them");
+    return nullptr;
+  }
   if (matrix->gated && matrix->rows % 2) {
     weight.emitOpError("interleaves two halves, but has ")
         << matrix->rows << " rows";

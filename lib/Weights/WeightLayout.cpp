@@ -8,6 +8,7 @@
 #include "attune/Weights/WeightLayout.h"
 
 #include "Attune/AttuneCut.h"
+#include "Attune/AttunePanels.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
@@ -24,9 +25,10 @@ StoredForm formOf(WeightOp weight) {
   return {weight.getBits(),
           *group,
           weight.hasZeros(),
-          scales.isF16()   ? ScaleType::Half
-          : scales.isF32() ? ScaleType::Single
-                           : ScaleType::Power,
+          hasScalesInLevels(weight) ? ScaleType::Byte
+          : scales.isF16()          ? ScaleType::Half
+          : scales.isF32()          ? ScaleType::Single
+                                    : ScaleType::Power,
           weight.hasByteFloats(),
           weight->hasAttr("attune.ordered")};
 }

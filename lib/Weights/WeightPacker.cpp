@@ -344,12 +344,36 @@ void PackedMatrix::storeScale(GroupScale scale, int64_t row, int64_t begin,
       return storeAt(out, place, number);
     case ScaleType::Power:
       out[place] = exponentOf(number);
+      return;
+    case ScaleType::Byte:
+      return;
     }
   };
   int64_t first = begin / group * (zeros ? 2 : 1) * lanes + row;
   store(first, scale.scale);
   if (zeros)
     store(first + lanes, scale.zero);
+}
+
+void PackedMatrix::storeLevels(const GroupLevels &levels, int64_t row,
+                               int64_t begin, uint8_t *out) const {
+  int64_t lanes = std::max<int64_t>(panelWidth, 1), sides = zeros ? 2 : 1;
+  int64_t groups = kScaleBlock / group;
+  int64_t block = begin / kScaleBlock * form().scaleBytes(kScaleBlock);
+  auto store = [&](int64_t place, int number) {
+    out[(block + place) * lanes + row] = uint8_t(number);
+  };
+  int64_t own = begin % kScaleBlock / group * sides;
+  store(own, levels.steps);
+  if (zeros)
+    store(own + 1, levels.leastSteps);
+  // Lower and upper bytes are apart: what is side by side belongs to rows.
+  float factors[] = {levels.factor, levels.leastFactor};
+  for (int64_t side = 0; side < sides; ++side) {
+    uint16_t half = runtime::floatToHalf(factors[side]);
+    store((groups + side) * sides, half & 255);
+    store((groups + side) * sides + 1, half >> 8);
+  }
 }
 
 void PackedMatrix::storeNumbers(const uint8_t *numbers, int64_t row,
@@ -373,10 +397,11 @@ void PackedMatrix::storeNumbers(const uint8_t *numbers, int64_t row,
 }
 
 bool PackedMatrix::keeps(const PackPiece &piece) const {
-  if (group && firstColumn % group)
+  int64_t block = group ? form().block() : 1;
+  if (firstColumn % block)
     return false;
   for (auto [begin, count] : keptColumns)
-    if (group && (begin % group || count % group))
+    if (begin % block || count % block)
       return false; // groups are no longer what they were
   if (!group || !piece.tensor || !piece.tensor->encoding || piece.transposed ||
       piece.scale != 1)
@@ -401,6 +426,19 @@ void PackedMatrix::copyGroup(const PackPiece &piece, int64_t pieceRow,
   note(piece, DType::F32, reinterpret_cast<const uint8_t *>(&scale.scale), 1);
   if (stored.zeros)
     note(piece, DType::F32, reinterpret_cast<const uint8_t *>(&scale.zero), 1);
+  if (scales && form().hasByteScales()) {
+    GroupLevels levels =
+        piece.tensor->encoding->readLevels(*piece.tensor, first - skip);
+    // A zero point in the middle is a minimum of as many steps, each so many
+    // times larger.
+    if (zeros && !stored.zeros) {
+      levels.leastFactor = levels.factor * float(form().middle());
+      levels.leastSteps = levels.steps;
+    }
+    if (std::fabs(levels.leastFactor) > 65504.0f && piece.overflow)
+      piece.overflow->store(true, std::memory_order_relaxed);
+    return storeLevels(levels, row, begin, out);
+  }
   convertGroup(stored, form(), numbers, scale);
   if (scales)
     return storeScale(scale, row, begin, out);

@@ -124,15 +124,14 @@ struct PackedMatrix {
   int64_t bandBytes() const {
     int64_t rowBytes = runtime::dtypeBytes(dtype) * columns;
     if (group)
-      rowBytes = scales
-                     ? columns / group * (zeros ? 2 : 1) * form().scaleBytes()
-                     : columns * bits / 8;
+      rowBytes = scales ? form().scaleBytes(columns) : columns * bits / 8;
     return rowBytes * (panelWidth ? panelWidth : 1);
   }
   StoredForm form() const {
     return {bits, group, zeros, scaleType, byteFloats, order != nullptr};
   }
-  /// Whether a piece has the numbers and scales that are to be packed.
+  /// Whether a piece has the numbers and scales that are to be packed. Nothing
+  /// else is rounded to scales in two levels.
   bool keeps(const PackPiece &piece) const;
   /// Where a column is in the whole matrix, and how many from it on are
   /// neighbours there.
@@ -172,6 +171,9 @@ private:
   void sortColumns(float *row) const;
   void storeScale(GroupScale scale, int64_t row, int64_t begin,
                   uint8_t *out) const;
+  /// A scale in two levels.
+  void storeLevels(const GroupLevels &levels, int64_t row, int64_t begin,
+                   uint8_t *out) const;
   /// The numbers of a group into their places.
   void storeNumbers(const uint8_t *numbers, int64_t row, int64_t begin,
                     uint8_t *out) const;

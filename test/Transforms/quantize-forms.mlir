@@ -10,6 +10,7 @@
 // RUN: not attune-opt %s --attune-quantize=rules=mxfp4:g64 -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=mxfp4:g64
 // RUN: not attune-opt %s --attune-quantize=rules=int8:asym:asym -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=int8:asym:asym
 // RUN: not attune-opt %s --attune-quantize=rules=int4:ordered -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=int4:ordered
+// RUN: not attune-opt %s --attune-quantize=rules=int4:i8 -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=int4:i8
 // FORM: error: '[[FORM]]' is no form of --quantize; it takes int8, int4, fp8, mxfp4 or none
 
 // Zero points stand beside the scales; numbers say what their scales consist of
@@ -79,4 +80,30 @@ func.func @far_groups(%x: tensor<?x?x256xf32>) -> tensor<?x?x20xf32> {
   %w = attune.weight_get @far[%i] : tensor<20x256xf32>
   %y = attune.linear %x, %w : tensor<?x?x256xf32>, tensor<20x256xf32> -> tensor<?x?x20xf32>
   return %y : tensor<?x?x20xf32>
+}
+
+// Scales in two levels are bytes of whole blocks of 256 columns; where rows are no
+// such blocks the form of one level has the same numbers.
+// ORDERED: attune.weight @levels : tensor<20x512xi4> from {{.+}} {attune.group = 32 : i64, attune.scales = i8, attune.stored = "int4:g32:asym:i8", attune.zeros}
+// ORDERED: attune.weight @levels.scales : tensor<20x40xi8> from {{.+}} {attune.bits = 4 : i64, attune.group = 32 : i64, attune.levels, attune.stored = "int4:g32:asym:i8", attune.zeros}
+// ORDERED: attune.weight @bytes : tensor<512x512xi8> from {{.+}} {attune.group = 16 : i64, attune.scales = i8,
+// ORDERED: attune.weight @bytes.scales : tensor<512x36xi8> from {{.+}} {attune.group = 16 : i64, attune.levels,
+// ORDERED: attune.weight @part : tensor<20x128xi4> from {{.+}} {attune.cut = {{.+}}, attune.group = 32 : i64, attune.scales = f32, attune.stored = "int4:g32:asym:f32", attune.zeros}
+// ORDERED: attune.weight @part.scales : tensor<20x8xf32>
+attune.weight @levels : tensor<20x512xf32> from [#attune.source<"levels">] {attune.stored = "int4:g32:asym:i8"}
+attune.weight @bytes : tensor<512x512xf32> from [#attune.source<"bytes">] {attune.stored = "int8:g16:i8"}
+attune.weight @part : tensor<20x128xf32> from [#attune.source<"part">]
+    {attune.cut = {whole = array<i64: 20, 256>, rows = [array<i64: 0, 20>, array<i64: 0, 20>], columns = array<i64: 0, 128, 128, 128>}, attune.stored = "int4:g32:asym:i8"}
+// ORDERED-LABEL: @two_levels(
+// ORDERED: attune.quantized_embedding %{{.+}}, %{{.+}} scales %{{.+}} : tensor<?x?xi64>, (tensor<512x512xi8>, tensor<512x36xi8>)
+// ORDERED: attune.quantize_rows %{{.+}} group 32 : tensor<?x?x512xf32>
+// ORDERED: attune.quantized_linear %{{.+}} scales %{{.+}} zeros : (tensor<?x?x512xi8>, tensor<?x?x16xf32>, tensor<?x?x16xi32>), (tensor<20x512xi4>, tensor<20x40xi8>)
+func.func @two_levels(%ids: tensor<?x?xi64>, %z: tensor<?x?x128xf32>) -> (tensor<?x?x20xf32>, tensor<?x?x20xf32>) {
+  %t = attune.weight_get @bytes : tensor<512x512xf32>
+  %x = attune.embedding %ids, %t : tensor<?x?xi64>, tensor<512x512xf32> -> tensor<?x?x512xf32>
+  %w = attune.weight_get @levels : tensor<20x512xf32>
+  %y = attune.linear %x, %w : tensor<?x?x512xf32>, tensor<20x512xf32> -> tensor<?x?x20xf32>
+  %p = attune.weight_get @part : tensor<20x128xf32>
+  %v = attune.linear %z, %p : tensor<?x?x128xf32>, tensor<20x128xf32> -> tensor<?x?x20xf32>
+  return %y, %v : tensor<?x?x20xf32>, tensor<?x?x20xf32>
 }

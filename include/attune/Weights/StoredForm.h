@@ -16,11 +16,17 @@
 namespace attune {
 
 /// The type of scales. Each has the values of the types before it, except that
-/// powers of two make floats (e2m1) of 4 bits.
-enum class ScaleType { Half, Single, Power };
+/// powers of two make floats (e2m1) of 4 bits, and that bytes are in two
+/// levels: integers times an f16, which `kScaleBlock` neighbours share.
+enum class ScaleType { Half, Single, Power, Byte };
+
+/// Columns whose scales, if these are bytes, have a factor.
+constexpr int64_t kScaleBlock = 256;
 
 /// Numbers of a row that share a scale: value = scale * (number - zero), in
-/// which zero is the middle of the range unless each group has its own.
+/// which zero is the middle of the range unless each group has its own. With
+/// scales of bytes a group has a minimum instead: value = scale * number -
+/// minimum, each of both an integer times an f16.
 struct StoredForm {
   int64_t bits = 0;   ///< 8 or 4; 0: the values are of no such form
   int64_t group = 0;  ///< neighbours that share a scale
@@ -49,8 +55,25 @@ struct StoredForm {
   bool areFloats() const { return scales == ScaleType::Power || byteFloats; }
   /// The zero point of numbers that have none of their own.
   int64_t middle() const { return bits == 4 ? 8 : 128; }
-  int64_t scaleBytes() const {
-    return scales == ScaleType::Half ? 2 : scales == ScaleType::Single ? 4 : 1;
+  /// Bytes of the scales of a row, zero points or minima included.
+  int64_t scaleBytes(int64_t columns) const {
+    int64_t sides = zeros ? 2 : 1;
+    if (scales == ScaleType::Byte)
+      return columns / kScaleBlock * (kScaleBlock / group + 2) * sides;
+    int64_t each = scales == ScaleType::Half     ? 2
+                   : scales == ScaleType::Single ? 4
+                                                 : 1;
+    return columns / group * sides * each;
+  }
+  bool hasByteScales() const { return scales == ScaleType::Byte; }
+  /// Neighbours that are kept together: their scales have something in common.
+  int64_t block() const { return hasByteScales() ? kScaleBlock : group; }
+  /// The form with scales in one level that has the same values.
+  StoredForm flat() const {
+    StoredForm result = *this;
+    if (hasByteScales())
+      result.scales = ScaleType::Single;
+    return result;
   }
 
   bool operator==(const StoredForm &other) const {
@@ -63,6 +86,8 @@ struct StoredForm {
   bool holds(const StoredForm &other) const {
     if (other.ordered && !ordered)
       return false;
+    if (hasByteScales() != other.hasByteScales())
+      return !hasByteScales() && holds(other.flat());
     if (byteFloats && other.byteFloats)
       return other.group % group == 0;
     if (areFloats() || other.byteFloats || bits == 0 || other.bits == 0)
@@ -81,6 +106,8 @@ struct StoredForm {
       return *this;
     if (bits == 0 || other.bits == 0)
       return {};
+    if (hasByteScales() != other.hasByteScales())
+      return flat().join(other.flat());
     if (byteFloats || other.byteFloats)
       return byteFloats && other.byteFloats
                  ? floatsOfBytes(std::gcd(group, other.group))
@@ -89,14 +116,15 @@ struct StoredForm {
                       zeros || other.zeros, ScaleType::Single};
     if (areFloats() || other.areFloats())
       result.bits = 8;
-    if (scales == ScaleType::Half && other.scales == ScaleType::Half)
-      result.scales = ScaleType::Half;
+    if (scales == other.scales && !areFloats())
+      result.scales = scales;
     result.ordered = ordered || other.ordered;
     return result;
   }
 
   /// As `--quantize` calls it: "int4:g32", "int4:g32:asym:f32", "fp8:g128",
-  /// "mxfp4". Forms that only a checkpoint has end in ":ordered".
+  /// "mxfp4". Forms that only a checkpoint has end in ":i8" (scales of bytes)
+  /// and ":ordered".
   std::string text() const {
     if (byteFloats)
       return "fp8:g" + std::to_string(group);
@@ -108,6 +136,8 @@ struct StoredForm {
       name += ":asym";
     if (bits == 4 && scales == ScaleType::Single)
       name += ":f32";
+    if (hasByteScales())
+      name += ":i8";
     return ordered ? name + ":ordered" : name;
   }
   /// "int8", "int4", "fp8" or "mxfp4".
@@ -126,6 +156,13 @@ struct StoredTensor {
 /// The scale of a group, and its zero point if it has one of its own.
 struct GroupScale {
   float scale = 0, zero = 0;
+};
+
+/// What a group's scale is in two levels, and its minimum if it has one:
+/// factor * steps, and leastFactor * leastSteps. Factors are of f16.
+struct GroupLevels {
+  float factor = 0, leastFactor = 0;
+  int8_t steps = 0, leastSteps = 0;
 };
 
 } // namespace attune

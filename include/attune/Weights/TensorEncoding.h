@@ -52,6 +52,12 @@ public:
                                uint8_t *numbers) const {
     return {};
   }
+  /// The scale of that group, of a form with scales in two levels. Numbers are
+  /// those that readGroup gives, except where this scale is 0.
+  virtual GroupLevels readLevels(const CheckpointTensor &tensor,
+                                 int64_t first) const {
+    return {};
+  }
 };
 
 /// The stored form of a tensor that has an encoding.

@@ -233,6 +233,33 @@ static Array splitHalves(const Array &bytes) {
   return result;
 }
 
+/// An f16 that two bytes are.
+static double halfAt(const Rows &bytes, int64_t row, int64_t column) {
+  uint64_t bits = uint64_t(bytes.at(row, column).i & 255) |
+                  uint64_t(bytes.at(row, column + 1).i & 255) << 8;
+  return llvm::APFloat(llvm::APFloat::IEEEhalf(), llvm::APInt(16, bits))
+      .convertToDouble();
+}
+
+/// Scales in two levels as those of one: a scale for each group, with `zeros`
+/// the minimum behind it.
+static Array multiplyLevels(const Rows &bytes, int64_t rows, int64_t groups,
+                            int64_t group, bool zeros) {
+  int64_t sides = zeros ? 2 : 1, inBlock = kScaleColumns / group;
+  int64_t blockBytes = bytesOfScales(group, zeros);
+  Array result({rows, groups * sides}, real(0));
+  for (int64_t n = 0; n < rows; ++n)
+    for (int64_t g = 0; g < groups; ++g)
+      for (int64_t side = 0; side < sides; ++side) {
+        int64_t first = g / inBlock * blockBytes;
+        int64_t steps = bytes.at(n, first + g % inBlock * sides + side).i & 255;
+        double factor = halfAt(bytes, n, first + inBlock * sides + 2 * side);
+        result.data[(n * groups + g) * sides + side].f =
+            factor * double(steps - (steps > 127 ? 256 : 0));
+      }
+  return result;
+}
+
 Array validation::readQuantized(const Array &numbers, ShapedType type,
                                 const Array &scales, ShapedType scalesType,
                                 bool zeros, int64_t rows, int64_t depth,
@@ -240,8 +267,17 @@ Array validation::readQuantized(const Array &numbers, ShapedType type,
   int64_t bits = quantizedBits(type, depth);
   bool halves = bits == 4 && numbers.shape.size() == 3;
   Array split = halves ? splitHalves(numbers) : Array({0}, whole(0));
+  bool levels = areScalesInLevels(scalesType);
+  Rows stored(scales, rows, gated);
+  // A block has as many bytes as tell how many groups it has.
+  int64_t blocks = std::max<int64_t>(depth / kScaleColumns, 1);
+  int64_t inBlock =
+      std::max<int64_t>(stored.getColumns() / blocks / (zeros ? 2 : 1) - 2, 1);
+  Array products = levels ? multiplyLevels(stored, rows, blocks * inBlock,
+                                           kScaleColumns / inBlock, zeros)
+                          : Array({0}, real(0));
   Rows values(halves ? split : numbers, rows, gated),
-      factors(scales, rows, gated);
+      factors(levels ? products : scales, rows, levels ? false : gated);
   values.readSideBySide(depth);
   static constexpr double floats[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
   bool areFloats = areScalesOfFloats(scalesType);
@@ -261,8 +297,13 @@ Array validation::readQuantized(const Array &numbers, ShapedType type,
       if (areFloats)
         value = number & 8 ? -floats[number & 7] : floats[number & 7];
       else
-        value -= zeros ? factors(n, at + 1) : double(1 << (bits - 1));
-      matrix.data[n * depth + k].f = value * factors(n, at);
+        value -= !zeros   ? double(1 << (bits - 1))
+                 : levels ? 0
+                          : factors(n, at + 1);
+      value *= factors(n, at);
+      if (levels && zeros)
+        value -= factors(n, at + 1);
+      matrix.data[n * depth + k].f = value;
     }
   return matrix;
 }

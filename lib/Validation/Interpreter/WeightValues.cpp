@@ -89,16 +89,29 @@ struct GroupNumbers {
   int64_t round(double value) const {
     if (floats)
       return roundFloat(scale == 0 ? 0 : value / scale);
-    auto steps = scale == 0 ? 0 : int64_t(std::lrint(value / scale));
-    return std::clamp<int64_t>(steps + int64_t(zero), least, most);
+    auto steps = scale == 0 ? 0 : int64_t(std::lrint((value + least) / scale));
+    return std::clamp<int64_t>(steps + int64_t(zero), lowest, most);
+  }
+  /// Makes scale and minimum steps of factors that a block has.
+  void putInLevels(double factor, double leastFactor, bool zeros) {
+    auto stepsOf = [](double number, double by) {
+      return by == 0 ? 0 : int64_t(std::lrint(number / by));
+    };
+    steps = stepsOf(scale, factor);
+    leastSteps = stepsOf(zeros ? scale * zero : 0, leastFactor);
+    scale = factor * double(steps);
+    least = leastFactor * double(leastSteps);
+    zero = zeros ? 0 : zero;
   }
 
   double scale = 0, zero = 0;
+  double least = 0; ///< of scales in two levels, which are so many steps
+  int64_t steps = 0, leastSteps = 0;
 
 private:
   static int64_t roundFloat(double value);
 
-  int64_t least = 0, most = 0;
+  int64_t lowest = 0, most = 0;
   bool floats = false;
 };
 } // namespace
@@ -164,8 +177,10 @@ static void fillPart(WeightOp weight, const RankPart &place, uint64_t seed,
     rows = known.getInt();
   // Products keep the size of what they are of; gains and biases are near one.
   int64_t summands = place.isCut() ? place.wholeColumns()
-                     : scales      ? columns * group / (zeros ? 2 : 1)
-                                   : columns;
+                     : scales && hasScalesInLevels(weight)
+                         ? columns / bytesOfScales(group, zeros) * kScaleColumns
+                     : scales ? columns * group / (zeros ? 2 : 1)
+                              : columns;
   double spread = matrix ? 1.7 / std::sqrt(double(summands)) : 0.5;
   double centre = matrix ? 0 : 0.75;
   // Random numbers are in groups as they stand.
@@ -189,15 +204,51 @@ static void fillPart(WeightOp weight, const RankPart &place, uint64_t seed,
   // Scales of quantized groups, by row and group.
   std::map<std::pair<int64_t, int64_t>, GroupNumbers> known;
   bool nibbles = group && weight.getBits() == 4;
+  bool levels = hasScalesInLevels(weight);
+  auto numbersOf = [&](int64_t row, int64_t number) {
+    std::vector<double> values;
+    for (int64_t i = 0; i < group; ++i)
+      values.push_back(entry(row, number * group + i));
+    return GroupNumbers(weight, values);
+  };
+  // What the scales of a block, and its minima, are steps of.
+  auto factorsOf = [&](int64_t row, int64_t block) {
+    int64_t each = kScaleColumns / group;
+    double scale = 0, least = 0;
+    for (int64_t i = 0; i < each; ++i) {
+      GroupNumbers own = numbersOf(row, block * each + i);
+      scale = std::max(scale, std::fabs(own.scale));
+      least = std::max(least, std::fabs(own.scale * own.zero));
+    }
+    return std::pair(roundTo(weight.getScaleType(), scale / 127),
+                     zeros ? roundTo(weight.getScaleType(), least / 127) : 0.0);
+  };
   auto groupOf = [&](int64_t row, int64_t number) -> const GroupNumbers & {
     auto [it, fresh] = known.insert({{row, number}, {}});
     if (fresh) {
-      std::vector<double> values;
-      for (int64_t i = 0; i < group; ++i)
-        values.push_back(entry(row, number * group + i));
-      it->second = GroupNumbers(weight, values);
+      it->second = numbersOf(row, number);
+      if (levels) {
+        auto [scale, least] = factorsOf(row, number * group / kScaleColumns);
+        it->second.putInLevels(scale, least, zeros);
+      }
     }
     return it->second;
+  };
+  // The byte at place `place` of a row of scales in two levels.
+  auto byteOf = [&](int64_t row, int64_t place) -> int64_t {
+    int64_t bytes = bytesOfScales(group, zeros), each = kScaleColumns / group;
+    int64_t block = place / bytes, own = place % bytes, sides = zeros ? 2 : 1;
+    if (own < each * sides) {
+      const GroupNumbers &some = groupOf(row, block * each + own / sides);
+      return own % sides ? some.leastSteps : some.steps;
+    }
+    own -= each * sides;
+    auto [scale, least] = factorsOf(row, block);
+    llvm::APFloat half(own < 2 ? scale : least);
+    bool inexact;
+    half.convert(llvm::APFloat::IEEEhalf(), llvm::APFloat::rmNearestTiesToEven,
+                 &inexact);
+    return int64_t(half.bitcastToAPInt().getZExtValue() >> own % 2 * 8 & 255);
   };
   auto scaleOf = [&](int64_t row, int64_t place) {
     const GroupNumbers &own = groupOf(row, zeros ? place / 2 : place);
@@ -225,6 +276,10 @@ static void fillPart(WeightOp weight, const RankPart &place, uint64_t seed,
       if (inHalf >= half) {
         bool powers = isa<Float8E8M0FNUType>(weight.getScaleType());
         int64_t none = zeros || powers ? 0 : halves ? 0x88 : 128;
+        if (scales && levels) {
+          out[i] = whole(0);
+          continue;
+        }
         // Powers of two have no zero.
         out[i] = group && !scales && !byteFloats
                      ? whole(wrapTo(element, none))
@@ -237,6 +292,8 @@ static void fillPart(WeightOp weight, const RankPart &place, uint64_t seed,
     }
     if (!group)
       out[i] = real(roundTo(element, entry(row, column)));
+    else if (scales && levels)
+      out[i] = whole(wrapTo(element, byteOf(row, column)));
     else if (scales)
       out[i] = real(scaleOf(row, column));
     else if (byteFloats)

@@ -102,13 +102,21 @@ static Factors readMXFP4(const uint8_t *block, int, uint8_t *numbers) {
   return {std::ldexp(1.0f, int(block[0]) - 127)};
 }
 
+/// Scales that are steps of an f16, and minima of another.
+static Factors inLevels(float factor, int steps, float leastFactor = 0,
+                        int leastSteps = 0) {
+  Factors result(factor * float(steps), -leastFactor * float(leastSteps));
+  result.levels = {factor, leastFactor, int8_t(steps), int8_t(leastSteps)};
+  return result;
+}
+
 /// Sixteen scales and minima of 4 bits each, then 2-bit numbers.
 static Factors readQ2_K(const uint8_t *block, int group, uint8_t *numbers) {
   float d = halfAt(block + 80), m = halfAt(block + 82);
   uint8_t scales = block[group];
   for (int i = 0; i < 16; ++i)
     numbers[i] = uint8_t(pair(block + 16, 16 * group + i));
-  return {d * float(scales & 15), -m * float(scales >> 4)};
+  return inLevels(d, scales & 15, m, scales >> 4);
 }
 
 /// The third bit of value i is bit i / 32 of byte i % 32 of the mask; where it
@@ -122,7 +130,7 @@ static Factors readQ3_K(const uint8_t *block, int group, uint8_t *numbers) {
     int q = pair(block + 32, i) - (block[i % 32] >> (i / 32) & 1 ? 0 : 4);
     numbers[j] = uint8_t(q + 128);
   }
-  return {halfAt(block + 108) * float((low | high << 4) - 32)};
+  return inLevels(halfAt(block + 108), (low | high << 4) - 32);
 }
 
 /// Eight scales and eight minima of 6 bits in 12 bytes: those of group `j`.
@@ -138,7 +146,7 @@ static Factors readQ4_K(const uint8_t *block, int group, uint8_t *numbers) {
   const uint8_t *quants = block + 16 + group / 2 * 32;
   for (int i = 0; i < 32; ++i)
     numbers[i] = quants[i] >> (group % 2 * 4) & 15;
-  return {halfAt(block) * float(scale), -halfAt(block + 2) * float(least)};
+  return inLevels(halfAt(block), scale, halfAt(block + 2), least);
 }
 
 static Factors readQ5_K(const uint8_t *block, int group, uint8_t *numbers) {
@@ -147,7 +155,7 @@ static Factors readQ5_K(const uint8_t *block, int group, uint8_t *numbers) {
   for (int i = 0; i < 32; ++i)
     numbers[i] = uint8_t((quants[i] >> (group % 2 * 4) & 15) |
                          (high[i] >> group & 1) << 4);
-  return {halfAt(block) * float(scale), -halfAt(block + 2) * float(least)};
+  return inLevels(halfAt(block), scale, halfAt(block + 2), least);
 }
 
 /// Every 128 values have their 4 lower bits in 64 bytes, 2 upper bits in 32.
@@ -159,7 +167,7 @@ static Factors readQ6_K(const uint8_t *block, int group, uint8_t *numbers) {
     numbers[j] = uint8_t((low | high << 4) - 32 + 128);
   }
   auto scale = static_cast<int8_t>(block[192 + group]);
-  return {halfAt(block + 208) * float(scale)};
+  return inLevels(halfAt(block + 208), scale);
 }
 
 //===----------------------------------------------------------------------===//
@@ -212,6 +220,12 @@ public:
     return {-by.least, by.least == 0 ? 0.0f : 1.0f};
   }
 
+  GroupLevels readLevels(const CheckpointTensor &tensor,
+                         int64_t first) const override {
+    uint8_t numbers[kMostNumbers];
+    return read(tensor, first, numbers).levels;
+  }
+
 private:
   static constexpr int64_t kMostNumbers = 32;
 
@@ -228,6 +242,11 @@ private:
 };
 } // namespace
 
+static StoredForm inTwoLevels(StoredForm form) {
+  form.scales = ScaleType::Byte;
+  return form;
+}
+
 const BlockType *findBlockType(uint32_t number) {
   using runtime::DType;
   constexpr ScaleType single = ScaleType::Single;
@@ -236,17 +255,21 @@ const BlockType *findBlockType(uint32_t number) {
                           ofZeros = StoredForm::withZeros(8, 32, single),
                           shortOfZeros = StoredForm::withZeros(8, 16, single),
                           nibbles = StoredForm::plain(4, 32),
-                          nibblesOfZeros = StoredForm::withZeros(4, 32, single);
+                          levels = inTwoLevels(shortBytes),
+                          levelsOfZeros = inTwoLevels(ofZeros),
+                          shortLevelsOfZeros = inTwoLevels(shortOfZeros),
+                          nibblesOfZeros = StoredForm::withZeros(4, 32, single),
+                          nibblesInLevels = inTwoLevels(nibblesOfZeros);
   static const Blocks q4_0("Q4_0", 32, 18, nibbles, readQ4_0),
       q4_1("Q4_1", 32, 20, nibblesOfZeros, readQ4_1),
       q5_0("Q5_0", 32, 22, bytes, readQ5_0),
       q5_1("Q5_1", 32, 24, ofZeros, readQ5_1),
       q8_0("Q8_0", 32, 34, bytes, readQ8_0),
-      q2_K("Q2_K", 256, 84, shortOfZeros, readQ2_K),
-      q3_K("Q3_K", 256, 110, shortBytes, readQ3_K),
-      q4_K("Q4_K", 256, 144, nibblesOfZeros, readQ4_K),
-      q5_K("Q5_K", 256, 176, ofZeros, readQ5_K),
-      q6_K("Q6_K", 256, 210, shortBytes, readQ6_K),
+      q2_K("Q2_K", 256, 84, shortLevelsOfZeros, readQ2_K),
+      q3_K("Q3_K", 256, 110, levels, readQ3_K),
+      q4_K("Q4_K", 256, 144, nibblesInLevels, readQ4_K),
+      q5_K("Q5_K", 256, 176, levelsOfZeros, readQ5_K),
+      q6_K("Q6_K", 256, 210, levels, readQ6_K),
       iq4_nl("IQ4_NL", 32, 18, bytes, readIQ4_NL),
       mxfp4("MXFP4", 32, 17, StoredForm::floats(), readMXFP4),
       q8_1("Q8_1", 32, 36, bytes, readQ8_1),

@@ -9,6 +9,7 @@
 #define ATTUNE_LIB_WEIGHTS_GGUF_GGUFBLOCKS_H
 
 #include "attune/Runtime/DType.h"
+#include "attune/Weights/StoredForm.h"
 
 #include <cstdint>
 #include <cstring>
@@ -18,7 +19,10 @@ namespace attune::gguf {
 /// What all numbers of a group are multiplied by, and what is added then, where
 /// the type has that; else the middle is subtracted before.
 struct Factors {
-  float scale = 0, least = 0;
+  Factors(float scale = 0, float least = 0) : scale(scale), least(least) {}
+
+  float scale, least;
+  GroupLevels levels; ///< the same, of types that have two
 };
 
 /// Group `number` of a block.

@@ -155,3 +155,32 @@ TEST_F(GgufBlocks, GiveNumbersAndScales) {
   }
   EXPECT_EQ(forms, 24);
 }
+
+// Scales in two levels are exactly what the block's formula says.
+TEST_F(GgufBlocks, GiveScalesInTwoLevels) {
+  int forms = 0;
+  for (const auto &[name, tensor] : checkpoint->tensors()) {
+    if (!tensor->encoding || !tensor->encoding->form().hasByteScales())
+      continue;
+    ++forms;
+    StoredForm form = tensor->encoding->form();
+    int64_t count = tensor->shape[0] * tensor->shape[1];
+    std::vector<float> values(count);
+    tensor->encoding->decode(*tensor, 0, count, values.data());
+    for (int64_t first = 0; first < count; first += form.group) {
+      uint8_t numbers[32];
+      tensor->encoding->readGroup(*tensor, first, numbers);
+      GroupLevels by = tensor->encoding->readLevels(*tensor, first);
+      double scale = double(by.factor) * by.steps,
+             least = double(by.leastFactor) * by.leastSteps;
+      EXPECT_EQ(float(scale), scale);
+      for (int64_t i = 0; i < form.group; ++i)
+        EXPECT_EQ(float(form.zeros
+                            ? scale * numbers[i] - least
+                            : scale * (numbers[i] - double(form.middle()))),
+                  values[first + i])
+            << name;
+    }
+  }
+  EXPECT_EQ(forms, 5);
+}

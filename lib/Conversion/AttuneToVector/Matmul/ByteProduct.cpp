@@ -14,6 +14,7 @@
 #include "PanelProduct.h"
 
 #include "Attune/AttunePanels.h"
+#include "attune/Conversion/LevelScales.h"
 #include "attune/Conversion/PowerScales.h"
 #include "attune/Conversion/QuadProduct.h"
 
@@ -25,6 +26,10 @@ namespace attune {
 
 bool PanelProduct::Bytes::areFloats() const {
   return areScalesOfFloats(cast<ShapedType>(weightScales.getType()));
+}
+
+bool PanelProduct::Bytes::hasLevels() const {
+  return areScalesInLevels(cast<ShapedType>(weightScales.getType()));
 }
 
 bool PanelProduct::holdsByteFloats() const {
@@ -77,10 +82,6 @@ Value PanelProduct::loadStep(KernelBuilder &k, Value panel, Value step,
   return loadQuads(k, weight, at, lanes);
 }
 
-Value PanelProduct::loadScales(KernelBuilder &k, Value panel, Value row) const {
-  return loadScales(k, panel, row, k.index(0), lanes());
-}
-
 Value PanelProduct::loadScales(KernelBuilder &k, Value panel, Value row,
                                Value lane, int64_t lanes) const {
   SmallVector<Value> at = {panel, row, lane};
@@ -93,6 +94,68 @@ Value PanelProduct::loadScales(KernelBuilder &k, Value panel, Value row,
   if (!bytes->areFloats())
     return k.load(bytes->weightScales, at, lanes);
   return halvesOfPowers(k, loadPowers(k, bytes->weightScales, at, lanes));
+}
+
+PanelProduct::Block PanelProduct::loadBlock(KernelBuilder &k, Value panel,
+                                            Value block, Value lane,
+                                            int64_t lanes) const {
+  bool zeros = bytes->zeros;
+  int64_t groups = kScaleColumns / bytes->group * (zeros ? 2 : 1);
+  Block result;
+  result.row = k.mul(block, bytesOfScales(bytes->group, zeros));
+  auto load = [&](int64_t place) {
+    SmallVector<Value> at = {panel, k.add(result.row, k.index(groups + place)),
+                             lane};
+    if (part)
+      at.insert(at.begin(), part);
+    return at;
+  };
+  auto factor = [&](int64_t place) {
+    return halvesOfBytes(
+        k, loadBytes(k, bytes->weightScales, load(place), lanes),
+        loadBytes(k, bytes->weightScales, load(place + 1), lanes));
+  };
+  result.scale = factor(0);
+  if (zeros)
+    result.least = factor(2);
+  return result;
+}
+
+PanelProduct::Factors PanelProduct::factorsOf(KernelBuilder &k, Value panel,
+                                              const Block &block, Value number,
+                                              Value lane, int64_t lanes) const {
+  Value row = k.add(block.row, bytes->zeros ? k.mul(number, 2) : number);
+  auto load = [&](Value row, Value by) -> Value {
+    SmallVector<Value> at = {panel, row, lane};
+    if (part)
+      at.insert(at.begin(), part);
+    Value steps =
+        arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes),
+                                loadBytes(k, bytes->weightScales, at, lanes));
+    return arith::MulFOp::create(k.b, k.loc, steps, by);
+  };
+  Factors result;
+  result.scale = load(row, block.scale);
+  if (bytes->zeros)
+    result.least = load(k.add(row, k.index(1)), block.least);
+  return result;
+}
+
+PanelProduct::Factors PanelProduct::loadFactors(KernelBuilder &k, Value panel,
+                                                Value group, Value lane,
+                                                int64_t lanes) const {
+  if (bytes->hasLevels()) {
+    Value groups = k.index(kScaleColumns / bytes->group);
+    Value block = arith::DivUIOp::create(k.b, k.loc, group, groups);
+    Value number = arith::RemUIOp::create(k.b, k.loc, group, groups);
+    return factorsOf(k, panel, loadBlock(k, panel, block, lane, lanes), number,
+                     lane, lanes);
+  }
+  if (!bytes->zeros)
+    return {loadScales(k, panel, group, lane, lanes), Value(), Value()};
+  Value both = k.mul(group, 2);
+  return {loadScales(k, panel, both, lane, lanes),
+          loadScales(k, panel, k.add(both, k.index(1)), lane, lanes), Value()};
 }
 
 Value PanelProduct::sumGroups(
@@ -115,6 +178,11 @@ Value PanelProduct::sumGroups(
     inputSums = flat(bytes->inputSums);
     inputScales = flat(bytes->inputScales);
   }
+  auto minusSum = [&](KernelBuilder &k, Value place) -> Value {
+    Value all = k.loadScalar(inputSums, {place});
+    all = arith::SIToFPOp::create(k.b, k.loc, k.b.getF32Type(), all);
+    return arith::NegFOp::create(k.b, k.loc, all);
+  };
   // The sums of the rows so far, from group to group.
   bool inRegisters = 2 * at.rows <= at.tileRows;
   KernelBuilder::Values before(inRegisters ? at.rows : 1, scratch);
@@ -133,63 +201,98 @@ Value PanelProduct::sumGroups(
     else
       before[0] = k.store(k.splat(0.0, lanes), before[0], placeOf(i));
   }
-  KernelBuilder::Values after = k.forLoop(
-      k.index(0), k.index(groups), 1, before,
-      [&](KernelBuilder &k, Value group, ValueRange carried) {
-        Value first = k.mul(group, steps);
-        Value base = k.add(k.mul(inputRow(k, at.row), groups), group);
-        auto groupOf = [&](int64_t i) {
-          return firstGroups.empty() ? k.add(base, k.index(i * groups))
-                                     : k.add(firstGroups[i], group);
-        };
-        auto scalesAt = [&](KernelBuilder &k, int64_t next) {
-          Value row =
-              bytes->zeros ? k.add(k.mul(group, 2), k.index(next)) : group;
-          return loadScales(k, panel, row);
-        };
-        KernelBuilder::Values sums;
-        if (byteRows) {
-          // Zero points of their own are subtracted behind the sum.
-          for (int64_t i = 0; i < at.rows; ++i)
-            sums.push_back(startOf(k, inputSums, groupOf(i),
-                                   bytes->zeros ? 0 : bytes->zero(), lanes));
-          sums =
-              nibbles
-                  ? addNibbles(k, at.rows, panel, first, elements, fetch, sums)
-                  : addBytes(k, at.rows, panel, first, elements, fetch, sums);
-        } else {
-          sums.assign(at.rows, k.splat(0.0, lanes));
-          sums = addNumbers(k, at.rows, panel, first, elements, fetch,
-                            bytes->zeros ? scalesAt(k, 1) : Value(), sums);
-        }
-        Value scales = scalesAt(k, 0), zeros;
-        if (bytes->zeros && byteRows)
-          zeros = scalesAt(k, 1);
-        KernelBuilder::Values next(carried);
-        for (int64_t i = 0; i < at.rows; ++i) {
-          Value sum = sums[i], by = scales;
-          if (byteRows) {
-            sum = arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes), sum);
-            Value scale = k.loadScalar(inputScales, {groupOf(i)});
-            by = arith::MulFOp::create(k.b, k.loc, scales,
-                                       k.splat(scale, lanes));
-          }
-          if (zeros) {
-            Value all = k.loadScalar(inputSums, {groupOf(i)});
-            all = arith::SIToFPOp::create(k.b, k.loc, k.b.getF32Type(), all);
-            all = arith::NegFOp::create(k.b, k.loc, all);
-            sum = k.fma(k.splat(all, lanes), zeros, sum);
-          }
-          if (inRegisters) {
-            next[i] = k.fma(sum, by, carried[i]);
-            continue;
-          }
-          SmallVector<Value, 2> place = {k.index(i), k.index(0)};
-          Value before = k.load(next[0], place, lanes);
-          next[0] = k.store(k.fma(sum, by, before), next[0], place);
-        }
-        return next;
-      });
+  using LoadFactors = function_ref<Factors(KernelBuilder &)>;
+  auto addGroup = [&](KernelBuilder &k, Value group, LoadFactors load,
+                      ValueRange carried) {
+    Value first = k.mul(group, steps);
+    Value base = k.add(k.mul(inputRow(k, at.row), groups), group);
+    auto groupOf = [&](int64_t i) {
+      return firstGroups.empty() ? k.add(base, k.index(i * groups))
+                                 : k.add(firstGroups[i], group);
+    };
+    KernelBuilder::Values sums;
+    Factors factors;
+    if (byteRows) {
+      // Zero points of their own are subtracted behind the sum.
+      for (int64_t i = 0; i < at.rows; ++i)
+        sums.push_back(startOf(k, inputSums, groupOf(i),
+                               bytes->zeros ? 0 : bytes->zero(), lanes));
+      sums = nibbles
+                 ? addNibbles(k, at.rows, panel, first, elements, fetch, sums)
+                 : addBytes(k, at.rows, panel, first, elements, fetch, sums);
+    } else {
+      factors = load(k);
+      sums.assign(at.rows, k.splat(0.0, lanes));
+      sums =
+          addNumbers(k, at.rows, panel, first, elements, fetch, factors, sums);
+    }
+    // Behind the sums: fewer registers are taken in their loop.
+    if (byteRows)
+      factors = load(k);
+    KernelBuilder::Values next(carried);
+    for (int64_t i = 0; i < at.rows; ++i) {
+      Value sum = sums[i], by = factors.scale;
+      if (byteRows && factors.least) {
+        sum = arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes), sum);
+        Value less = arith::MulFOp::create(
+            k.b, k.loc, k.splat(minusSum(k, groupOf(i)), lanes), factors.least);
+        sum = k.fma(sum, factors.scale, less);
+        by = k.splat(k.loadScalar(inputScales, {groupOf(i)}), lanes);
+      } else if (byteRows) {
+        sum = arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes), sum);
+        Value scale = k.loadScalar(inputScales, {groupOf(i)});
+        by = arith::MulFOp::create(k.b, k.loc, factors.scale,
+                                   k.splat(scale, lanes));
+        if (factors.zero)
+          sum =
+              k.fma(k.splat(minusSum(k, groupOf(i)), lanes), factors.zero, sum);
+      }
+      auto addTo = [&](Value before) -> Value {
+        if (!byteRows && factors.least)
+          return arith::AddFOp::create(k.b, k.loc, before, sum);
+        return k.fma(sum, by, before);
+      };
+      if (inRegisters) {
+        next[i] = addTo(carried[i]);
+        continue;
+      }
+      SmallVector<Value, 2> place = {k.index(i), k.index(0)};
+      Value before = k.load(next[0], place, lanes);
+      next[0] = k.store(addTo(before), next[0], place);
+    }
+    return next;
+  };
+  KernelBuilder::Values after;
+  if (bytes->hasLevels()) {
+    int64_t each = kScaleColumns / bytes->group;
+    after = k.forLoop(
+        k.index(0), k.index(groups / each), 1, before,
+        [&](KernelBuilder &k, Value number, ValueRange carried) {
+          Block block = loadBlock(k, panel, number, k.index(0), lanes);
+          Value first = k.mul(number, each);
+          return k.forLoop(
+              k.index(0), k.index(each), 1, carried,
+              [&](KernelBuilder &k, Value own, ValueRange carried) {
+                return addGroup(
+                    k, k.add(first, own),
+                    [&](KernelBuilder &k) {
+                      return factorsOf(k, panel, block, own, k.index(0), lanes);
+                    },
+                    carried);
+              });
+        });
+  } else {
+    after = k.forLoop(k.index(0), k.index(groups), 1, before,
+                      [&](KernelBuilder &k, Value group, ValueRange carried) {
+                        return addGroup(
+                            k, group,
+                            [&](KernelBuilder &k) {
+                              return loadFactors(k, panel, group, k.index(0),
+                                                 lanes);
+                            },
+                            carried);
+                      });
+  }
   if (!inRegisters)
     return after[0];
   for (int64_t i = 0; i < at.rows; ++i)

@@ -484,7 +484,9 @@ struct LowerQuantizedLinear final : OpRewritePattern<QuantizedLinearOp> {
     KernelBuilder k(rewriter, op.getLoc());
     PanelProduct product = describe(op, lowering);
     if (!hasRank2Or3(op.getType()) ||
-        (lowering.cooperative && op.getInputScales()) ||
+        (lowering.cooperative &&
+         (op.getInputScales() ||
+          areScalesInLevels(op.getWeightScales().getType()))) ||
         cast<RankedTensorType>(product.weight.getType()).getRank() != 3)
       return rewriter.notifyMatchFailure(op, "rank 2 or 3 and panels only");
     Value input = asRows(k, op.getInput());

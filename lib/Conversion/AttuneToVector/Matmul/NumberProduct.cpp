@@ -80,11 +80,18 @@ KernelBuilder::Values
 PanelProduct::addNumbers(KernelBuilder &k, int64_t rows, Value panel,
                          Value first, ArrayRef<Element> elements,
                          function_ref<void(KernelBuilder &, Value step)> fetch,
-                         Value zeros, ValueRange sums) const {
+                         const Factors &factors, ValueRange sums) const {
   using Values = KernelBuilder::Values;
   int64_t each = std::min(lanes(), bytes->lanes), parts = lanes() / each;
   int64_t columns = bytes->columnsOfQuad();
-  Values zerosOfParts = zeros ? splitLanes(k, zeros, each) : Values(parts);
+  auto partsOf = [&](Value all) {
+    return all ? splitLanes(k, all, each) : Values(parts);
+  };
+  Values zeros = partsOf(factors.zero), leasts, scales;
+  if (factors.least) {
+    leasts = partsOf(arith::NegFOp::create(k.b, k.loc, factors.least));
+    scales = partsOf(factors.scale);
+  }
   Values all = k.forLoop(
       k.index(0), k.index(bytes->group / columns), 1, splitLanes(k, sums, each),
       [&](KernelBuilder &k, Value step, ValueRange carried) {
@@ -99,8 +106,10 @@ PanelProduct::addNumbers(KernelBuilder &k, int64_t rows, Value panel,
           Values weights;
           for (int64_t part = 0; part < parts; ++part) {
             Value number = unpacked[part].column(column);
-            if (Value zero = zerosOfParts[part])
+            if (Value zero = zeros[part])
               number = arith::SubFOp::create(k.b, k.loc, number, zero);
+            if (!leasts.empty())
+              number = k.fma(number, scales[part], leasts[part]);
             weights.push_back(number);
           }
           Value at = k.add(k.mul(place, columns), k.index(column));

@@ -46,7 +46,8 @@ struct PanelProduct {
   /// are bytes, or numbers if there are no scales of these.
   struct Bytes {
     mlir::Value inputScales, inputSums; ///< [rows, groups]
-    /// [(parts,) panels, groups, R], or twice as many groups with zero points.
+    /// [(parts,) panels, groups, R], or twice as many groups with zero points;
+    /// in two levels blocks of bytes: see Attune/AttunePanels.h.
     mlir::Value weightScales;
     bool zeros;
     int64_t group;
@@ -57,6 +58,8 @@ struct PanelProduct {
     bool hasByteRows() const { return bool(inputScales); }
     /// Whether the numbers are floats of 4 bits, e2m1.
     bool areFloats() const;
+    /// Whether scales are in two levels, with minima as zero points.
+    bool hasLevels() const;
     /// What every number is stored with in addition.
     int64_t zero() const;
     /// The numbers of four bits that one load brings, or bytes as they are.
@@ -308,22 +311,38 @@ private:
              mlir::Value first, llvm::ArrayRef<Element> elements,
              llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
              mlir::ValueRange sums) const;
-  /// `sums` of f32, plus the products of the group's numbers, without its
-  /// scale: rows are numbers. `zeros` are null where all groups have the same.
+  /// What a panel's numbers of a group are: scale * (number - zero), or scale *
+  /// number - least. `zero` and `least` are null where there is none of their
+  /// own.
+  struct Factors {
+    mlir::Value scale, zero, least;
+  };
+  /// `sums` of f32, plus the products of the group's numbers: rows are numbers.
+  /// The scale is left out unless there is a least.
   KernelBuilder::Values
   addNumbers(KernelBuilder &k, int64_t rows, mlir::Value panel,
              mlir::Value first, llvm::ArrayRef<Element> elements,
              llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
-             mlir::Value zeros, mlir::ValueRange sums) const;
+             const Factors &factors, mlir::ValueRange sums) const;
   /// `4 * lanes` bytes of a panel, from lane `lane` of step `step` on.
   mlir::Value loadStep(KernelBuilder &k, mlir::Value panel, mlir::Value step,
                        int64_t lane, int64_t lanes) const;
-  /// Row `row` of the panel's scales, in f32.
-  mlir::Value loadScales(KernelBuilder &k, mlir::Value panel,
-                         mlir::Value row) const;
-  /// `lanes` of them from `lane` on.
+  /// `lanes` of row `row` of the panel's scales from `lane` on, in f32.
   mlir::Value loadScales(KernelBuilder &k, mlir::Value panel, mlir::Value row,
                          mlir::Value lane, int64_t lanes) const;
+  /// The scales of a block of groups in two levels: what all of its scales and
+  /// minima are multiplied by, and where its bytes begin.
+  struct Block {
+    mlir::Value scale, least, row;
+  };
+  Block loadBlock(KernelBuilder &k, mlir::Value panel, mlir::Value block,
+                  mlir::Value lane, int64_t lanes) const;
+  /// What group `number` of the block has.
+  Factors factorsOf(KernelBuilder &k, mlir::Value panel, const Block &block,
+                    mlir::Value number, mlir::Value lane, int64_t lanes) const;
+  /// What group `group` of the panel has.
+  Factors loadFactors(KernelBuilder &k, mlir::Value panel, mlir::Value group,
+                      mlir::Value lane, int64_t lanes) const;
   /// Makes results of a row's sums and writes them.
   mlir::Value finish(KernelBuilder &k, const Outputs &outputs, mlir::Value gate,
                      mlir::Value sum, mlir::Value row, mlir::Value tile) const;

@@ -455,17 +455,7 @@ private:
     Value here = k.add(k.mul(of.half, groups), which);
     Value row = p.inputRow(k, k.add(of.row, of.half));
     Value from = k.add(k.mul(row, groups), which);
-    auto scalesAt = [&](Value row) {
-      return p.loadScales(k, of.stored, row, of.lane, lanes);
-    };
-    Value scales, zeros;
-    if (p.bytes->zeros) {
-      Value both = k.mul(which, 2);
-      scales = scalesAt(both);
-      zeros = scalesAt(k.add(both, k.index(1)));
-    } else {
-      scales = scalesAt(which);
-    }
+    Factors factors = p.loadFactors(k, of.stored, which, of.lane, lanes);
     auto words = VectorType::get({lanes}, k.b.getI32Type());
     Value ofGroup = sumsOfGroup(k, number);
     KernelBuilder::Values next;
@@ -473,16 +463,21 @@ private:
       Value less = k.loadScalar(tooMuch, {k.add(here, k.index(i * groups))});
       Value sum = vector::LoadOp::create(k.b, k.loc, words, ofGroup,
                                          ValueRange{k.index(i), k.index(0)});
-      if (!zeros)
+      if (!p.bytes->zeros)
         sum = arith::AddIOp::create(
             k.b, k.loc, sum,
             vector::BroadcastOp::create(k.b, k.loc, words, less));
       sum = arith::SIToFPOp::create(k.b, k.loc, k.vectorType(lanes), sum);
-      if (zeros)
-        sum = k.fma(k.splat(less, lanes), zeros, sum);
+      if (factors.zero)
+        sum = k.fma(k.splat(less, lanes), factors.zero, sum);
       Value at = k.add(from, k.index(i * groups));
-      Value scale = k.splat(k.loadScalar(inputScales, {at}), lanes);
-      Value by = arith::MulFOp::create(k.b, k.loc, scales, scale);
+      Value by = k.splat(k.loadScalar(inputScales, {at}), lanes);
+      if (factors.least)
+        sum = k.fma(sum, factors.scale,
+                    arith::MulFOp::create(k.b, k.loc, k.splat(less, lanes),
+                                          factors.least));
+      else
+        by = arith::MulFOp::create(k.b, k.loc, factors.scale, by);
       next.push_back(k.fma(sum, by, sums[i]));
     }
     return next;

@@ -8,6 +8,7 @@
 #include "../Patterns.h"
 
 #include "Attune/AttunePanels.h"
+#include "attune/Conversion/LevelScales.h"
 #include "attune/Conversion/PowerScales.h"
 #include "attune/Conversion/QuadProduct.h"
 #include "attune/Conversion/SinCos.h"
@@ -63,6 +64,44 @@ Value entryOf(EmbeddingOp op, KernelBuilder &k, Value panel, Value lane,
   return k.loadScalar(op.getTable(), {panel, column, lane});
 }
 
+/// The number that stands for `byte` of a table with scales in two levels.
+Value entryInLevels(QuantizedEmbeddingOp op, KernelBuilder &k,
+                    std::pair<Value, Value> panelAndLane, Value column,
+                    Value byte, double middle) {
+  bool zeros = op.getZeros();
+  int64_t group = op.getGroup(), sides = zeros ? 2 : 1;
+  int64_t factors = kScaleColumns / group * sides;
+  Value columns = k.index(kScaleColumns);
+  Value first =
+      k.mul(arith::DivUIOp::create(k.b, k.loc, column, columns).getResult(),
+            bytesOfScales(group, zeros));
+  Value own = arith::DivUIOp::create(
+      k.b, k.loc, arith::RemUIOp::create(k.b, k.loc, column, columns),
+      k.index(group));
+  auto load = [&](Value place) -> Value {
+    return tensor::ExtractOp::create(k.b, k.loc, op.getScales(),
+                                     ValueRange{panelAndLane.first,
+                                                k.add(first, place),
+                                                panelAndLane.second});
+  };
+  auto stepsTimesFactor = [&](int64_t side) -> Value {
+    Value steps =
+        arith::SIToFPOp::create(k.b, k.loc, k.b.getF32Type(),
+                                load(k.add(k.mul(own, sides), k.index(side))));
+    Value factor = halfOfBytes(k, load(k.index(factors + 2 * side)),
+                               load(k.index(factors + 2 * side + 1)));
+    return arith::MulFOp::create(k.b, k.loc, steps, factor);
+  };
+  Value number = arith::UIToFPOp::create(k.b, k.loc, k.b.getF32Type(), byte);
+  Value scale = stepsTimesFactor(0);
+  if (zeros)
+    return arith::SubFOp::create(
+        k.b, k.loc, arith::MulFOp::create(k.b, k.loc, number, scale),
+        stepsTimesFactor(1));
+  number = arith::SubFOp::create(k.b, k.loc, number, k.f32(middle));
+  return arith::MulFOp::create(k.b, k.loc, number, scale);
+}
+
 /// [D / 4, 4 R] of bytes or [D / 8, 4 R] of 4 bits, and scales [groups, R], or
 /// twice as many with zero points.
 Value entryOf(QuantizedEmbeddingOp op, KernelBuilder &k, Value panel,
@@ -105,6 +144,8 @@ Value entryOf(QuantizedEmbeddingOp op, KernelBuilder &k, Value panel,
     return arith::MulFOp::create(k.b, k.loc, halvesOfByteFloats(k, byte),
                                  scale);
   }
+  if (areScalesInLevels(op.getScales().getType()))
+    return entryInLevels(op, k, {panel, lane}, column, byte, halves ? 8 : 128);
   if (op.getZeros())
     group = k.mul(group, 2);
   Value zero = k.f32(floats ? kFloatZero : halves ? 8 : 128);
