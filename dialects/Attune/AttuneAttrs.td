@@ -103,6 +103,8 @@ def Attune_RouterScoring : Attune_Enum<"RouterScoring",
       I32EnumCase<"Softmax", 0, "softmax">,         // over all experts
       I32EnumCase<"TopSoftmax", 1, "top_softmax">,  // over the chosen ones
       I32EnumCase<"Sigmoid", 2, "sigmoid">,         // each expert on its own
+      // each chosen one over those near it that were not chosen before
+      I32EnumCase<"SparseMixer", 3, "sparse_mixer">,
     ]>;
 def Attune_RouterScoringAttr : EnumAttr<Attune_Dialect, Attune_RouterScoring,
                                         "scoring"> {

@@ -81,12 +81,19 @@ LogicalResult RouterOp::verify() {
            << active.get() << " experts, but its " << activeGroups
            << " active groups have " << reachable;
   // R5
+  bool mixes = getScoring() == RouterScoring::SparseMixer;
   if (activeGroups < groups && getScoring() == RouterScoring::TopSoftmax)
     return emitOpError("has groups, for which a softmax over the chosen "
                        "experts comes too late");
+  if (activeGroups < groups && mixes)
+    return emitOpError("has groups, which sparse_mixer does not know");
   if (getGroupScore() == GroupScore::TopTwo && experts.get() / groups < 2)
     return emitOpError("judges groups by their best two experts, but they have "
                        "one");
+  // R6
+  if (mixes && (getBias() || getRenormalise()))
+    return emitOpError("takes neither a bias nor 'renormalise' with "
+                       "sparse_mixer");
   return success();
 }
 

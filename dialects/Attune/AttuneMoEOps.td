@@ -31,6 +31,16 @@ def Attune_RouterOp : Attune_Op<"router", [Pure, Attune_Reify]> {
     w = w * scale
     ```
 
+    With `sparse_mixer` s are the logits, and the weight of the expert of rank a
+    is its share of a softmax over experts that are near it:
+
+    ```
+    w[a] = 1 / sum of exp(s[j] - s[experts[a]])
+    ```
+
+    over all j that are not among `experts[0]` to `experts[a - 1]` and for which
+    `s[experts[a]] - s[j] <= 2 eps max(|s[j]|, s[experts[a]])`.
+
     Groups are equal runs of experts; a group is as good as the best `c` in it,
     or the sum of its best two. An expert of another group is never chosen, as in
     transformers 5 and in servers; before, transformers counted it as 0, which
@@ -38,7 +48,8 @@ def Attune_RouterOp : Attune_Op<"router", [Pure, Attune_Reify]> {
     still valid numbers.
 
     Every operation rounds to f32.
-    Source: Shazeer et al. (2017); groups and biases: DeepSeek-V3 (2024).
+    Source: Shazeer et al. (2017); groups and biases: DeepSeek-V3 (2024);
+    sparse_mixer: Liu et al. (2024), "GRIN: GRadient-INformed MoE".
 
     Verifier rules (tests: `invalid-moe.mlir`, one case per label):
     - R1: experts and weights are [..., A] for logits [..., E], 1 <= A <= E.
@@ -46,6 +57,7 @@ def Attune_RouterOp : Attune_Op<"router", [Pure, Attune_Reify]> {
     - R3: groups divide E, and active_groups is 1 to groups.
     - R4: A experts fit into the active groups.
     - R5: groups need softmax or sigmoid scores, and top_two groups of two.
+    - R6: sparse_mixer has neither a bias nor `renormalise`.
 
     ```mlir
     %experts, %weights = attune.router %logits scoring <softmax> renormalise
@@ -55,6 +67,10 @@ def Attune_RouterOp : Attune_Op<"router", [Pure, Attune_Reify]> {
     %e, %w = attune.router %logits bias %b : tensor<256xf32> scoring <sigmoid>
        groups 8 active_groups 4 group_score <top_two> renormalise
        : tensor<?x?x256xf32> -> tensor<?x?x8xi64>, tensor<?x?x8xf32>
+    ```
+    ```mlir
+    %near, %parts = attune.router %logits scoring <sparse_mixer> eps 0.01
+       : tensor<?x?x16xf32> -> tensor<?x?x2xi64>, tensor<?x?x2xf32>
     ```
   }];
   let arguments = (ins Attune_Activations:$logits,

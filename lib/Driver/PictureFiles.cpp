@@ -59,6 +59,14 @@ static std::optional<json::Object> layoutOf(StringRef processor,
                      tokenOf(tokenizer, "eoi_token", "<end_of_image>") + "\n\n";
     return layout;
   }
+  if (processor == "Lfm2VlProcessor") {
+    std::string token = tokenOf(tokenizer, "image_token", "<image>");
+    layout["token"] = token;
+    layout["text"] =
+        tokenOf(tokenizer, "image_start_token", "<|image_start|>") + token +
+        tokenOf(tokenizer, "image_end_token", "<|image_end|>");
+    return layout;
+  }
   if (processor == "PaliGemmaProcessor") {
     layout["token"] = layout["text"] = "<image>";
     layout["start"] = tokenOf(tokenizer, "bos_token", "<bos>");
@@ -100,6 +108,7 @@ static std::string processorOf(StringRef type) {
   return StringSwitch<const char *>(type)
       .Case("Idefics3ImageProcessor", "Idefics3Processor")
       .Case("SmolVLMImageProcessor", "SmolVLMProcessor")
+      .Case("Lfm2VlImageProcessor", "Lfm2VlProcessor")
       .Case("GotOcr2ImageProcessor", "InternVLProcessor")
       .Case("LlavaNextImageProcessor", "LlavaNextProcessor")
       .Default("");

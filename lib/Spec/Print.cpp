@@ -267,7 +267,10 @@ static Json print(const Attention &attention, int64_t width) {
 static Json print(const FFN &ffn) {
   Json json = Json::object();
   json["width"] = ffn.width;
-  json["activation"] = stringify(ffn.activation);
+  if (ffn.xielu)
+    json["xielu"] = true;
+  else
+    json["activation"] = stringify(ffn.activation);
   flag(json, "gated", ffn.gated);
   if (!ffn.bias)
     json["bias"] = false;

@@ -73,6 +73,7 @@ Json print(const Conv &conv) {
     sizes("padding", conv.padding);
   if (conv.groups != 1)
     json["groups"] = conv.groups;
+  flag(json, "places_first", conv.placesFirst);
   json["layout"] = conv.channelsFirst ? "channels_first" : "channels_last";
   if (!conv.bias)
     json["bias"] = false;

@@ -314,6 +314,9 @@ public:
     if (op.gated)
       projection(prefix + "gate.", op.width, width, op.bias);
     projection(prefix + "up.", op.width, width, op.bias);
+    for (const char *role : {"alpha_p", "alpha_n"})
+      if (op.xielu)
+        roles.push_back({prefix + role, 1, 1});
     if (op.adapterRank) {
       projection(prefix + "adapter_down.", op.adapterRank, width, false);
       projection(prefix + "adapter_gate.", op.width, op.adapterRank, false);

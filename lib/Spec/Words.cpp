@@ -175,6 +175,8 @@ const char *stringify(RouterScores scores) {
     return "softmax";
   case RouterScores::Sigmoid:
     return "sigmoid";
+  case RouterScores::SparseMixer:
+    return "sparse_mixer";
   }
   return "";
 }
@@ -289,6 +291,8 @@ const char *stringify(Interpolation interpolation) {
     return "centre";
   case Interpolation::Antialias:
     return "antialias";
+  case Interpolation::AntialiasBicubic:
+    return "antialias_bicubic";
   }
   return "";
 }

@@ -19,7 +19,7 @@ static bool isReadable(runtime::DType dtype) {
 
 /// Buffers that old checkpoints carry and that hold nothing of the model:
 /// causal masks of GPT-2 and GPT-NeoX, rotary frequencies, position numbers,
-/// and the output head where the model has none of its own.
+/// constants of xIELU, and the output head where the model has none of its own.
 static bool isIgnorable(std::string_view name) {
   static constexpr std::string_view ends[] = {
       ".attn.bias",
@@ -28,6 +28,8 @@ static bool isIgnorable(std::string_view name) {
       ".attention.masked_bias",
       "rotary_emb.inv_freq",
       "embeddings.position_ids",
+      ".act_fn.beta",
+      ".act_fn.eps",
       // Copies of a shared table, and a table that T5 never uses.
       "encoder.embed_tokens.weight",
       "decoder.embed_tokens.weight",

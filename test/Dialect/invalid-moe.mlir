@@ -92,6 +92,24 @@ func.func @r5_2(%x: tensor<4x8xf32>) {
 
 // -----
 
+// R5: groups are of softmax and sigmoid
+func.func @r5_3(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{has groups, which sparse_mixer does not know}}
+  %e, %w = attune.router %x scoring <sparse_mixer> groups 4 active_groups 2 : tensor<4x8xf32> -> tensor<4x2xi64>, tensor<4x2xf32>
+  return
+}
+
+// -----
+
+// R6: shares of near ones are what they are
+func.func @r6(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{takes neither a bias nor 'renormalise' with sparse_mixer}}
+  %e, %w = attune.router %x scoring <sparse_mixer> renormalise : tensor<4x8xf32> -> tensor<4x2xi64>, tensor<4x2xf32>
+  return
+}
+
+// -----
+
 // M1: up is as deep as the input is wide
 // expected-note @+1 {{up comes from here}}
 func.func @m1(%x: tensor<4x16xf32>, %e: tensor<4x2xi64>, %w: tensor<4x2xf32>, %u: tensor<8x24x12xf32>, %d: tensor<8x16x24xf32>) {

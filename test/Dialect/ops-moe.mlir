@@ -18,6 +18,14 @@ func.func @groups(%logits: tensor<?x?x256xf32>, %b: tensor<256xf32>) -> (tensor<
   return %e, %w : tensor<?x?x8xi64>, tensor<?x?x8xf32>
 }
 
+// CHECK-LABEL: @near(
+func.func @near(%logits: tensor<?x?x16xf32>) -> (tensor<?x?x2xi64>, tensor<?x?x2xf32>) {
+  // CHECK: attune.router %{{.+}} scoring <sparse_mixer> eps 0.00999999977 : tensor<?x?x16xf32> -> tensor<?x?x2xi64>, tensor<?x?x2xf32>
+  %near, %parts = attune.router %logits scoring <sparse_mixer> eps 0.01
+     : tensor<?x?x16xf32> -> tensor<?x?x2xi64>, tensor<?x?x2xf32>
+  return %near, %parts : tensor<?x?x2xi64>, tensor<?x?x2xf32>
+}
+
 // CHECK-LABEL: @moe(
 func.func @moe(%x: tensor<?x?x64xf32>, %experts: tensor<?x?x2xi64>, %weights: tensor<?x?x2xf32>,
                %gate_up: tensor<8x96x64xf32>, %down: tensor<8x64x48xf32>) -> tensor<?x?x64xf32> {

@@ -39,13 +39,18 @@ def lfm2(w, ids):
 
 def lfm2_like(w, ids, types, inner, dense, experts):
     """`experts` in place of the feed-forward layer from layer `dense` on."""
+    return lfm2_behind(w, embed(w, "model.embed_tokens.weight", ids), "model.",
+                       types, inner, dense, experts)
+
+
+def lfm2_behind(w, x, base, types, inner, dense, experts):
+    """Logits of what stands behind the embedding; `base` begins tensors' names."""
     def gate(at, x, width):
         rows = [[silu(g) * u for g, u in zip(a, b)] for a, b in zip(
             *(linear(w, at + n, x, width) for n in ("w1", "w3")))]
         return linear(w, at + "w2", rows, WIDTH)
-    x = embed(w, "model.embed_tokens.weight", ids)
     for i, kind in enumerate(types):
-        at = f"model.layers.{i}."
+        at = f"{base}layers.{i}."
         normed = rms_norm(w, at + "operator_norm", x, 1e-5)
         if kind == "conv":
             x = plus(x, short_conv(w, at + "conv.", normed, 3))
@@ -59,8 +64,8 @@ def lfm2_like(w, ids, types, inner, dense, experts):
         at += "feed_forward."
         x = plus(x, gate(at, normed, inner) if i < dense
                  else experts(at, normed, gate))
-    x = rms_norm(w, "model.embedding_norm", x, 1e-5)
-    return tied(w, "model.embed_tokens.weight", x)
+    x = rms_norm(w, base + "embedding_norm", x, 1e-5)
+    return tied(w, base + "embed_tokens.weight", x)
 
 
 def lfm2_moe(w, ids):

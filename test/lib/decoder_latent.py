@@ -9,13 +9,14 @@ from decoder_layers import (BASE, HEADS, INNER, WIDTH, attend, dot, embed, gated
 from decoder_mixtures import routed, sigmoids
 
 
-def chosen(w, at, x, low, heads, size, top, turned):
+def chosen(w, at, x, low, heads, size, top, turned, pairs):
     """For each query the numbers of the keys that it sees. The first channels
-    turn, each with the one half of them away."""
+    turn, each with the one half of them away or (`pairs`) with its neighbour."""
     asked = turn(split(linear(w, at + "wq_b", low, heads * size), heads),
-                 channels=turned)
+                 channels=turned, interleaved=pairs)
     keys = turn([layer_norm(w, at + "k_norm", linear(w, at + "wk", x, size),
-                            1e-6)], channels=turned)[0]
+                            1e-6)], channels=turned,
+                interleaved=pairs)[0]
     shares = linear(w, at + "weights_proj", x, heads)
     result = []
     for m in range(len(x)):
@@ -28,7 +29,7 @@ def chosen(w, at, x, low, heads, size, top, turned):
 
 
 def latent(w, at, x, rank, nope, shared, value, index=None, scale=None,
-           frequencies=None, interleaved=True):
+           frequencies=None, interleaved=True, pairs=False):
     """Keys and values out of one row for each token; with an `index` queries see
     the keys that it chooses."""
     low = rms_norm(w, at + "q_a_layernorm", linear(w, at + "q_a_proj", x, 20))
@@ -45,7 +46,7 @@ def latent(w, at, x, rank, nope, shared, value, index=None, scale=None,
     both = split(linear(w, at + "kv_b_proj", made, HEADS * (nope + value)), HEADS)
     keys = [[r[:nope] + end for r, end in zip(h, ends)] for h in both]
     values = [[r[nope:] for r in h] for h in both]
-    seen = index and chosen(w, at + "indexer.", x, low, *index, shared)
+    seen = index and chosen(w, at + "indexer.", x, low, *index, shared, pairs)
     out = attend(queries, keys, values, scale, bias=seen and (
         lambda h, m, n: 0.0 if n in seen[m] else -math.inf))
     return linear(w, at + "o_proj", out, WIDTH)

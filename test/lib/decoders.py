@@ -40,6 +40,8 @@ from decoder_latest import (afmoe, bailing, bailing_v2, codegen, deepseek, dots1
                             exaone_moe, flex_olmo, glm4_moe_lite, hy_v3,
                             internlm3, minicpm3, ministral, qwen, solar_open,
                             vaultgemma, xglm)
+from decoder_newest import (apertus, biogpt, cwm, glm_moe_dsa, helium,
+                            openai_gpt, phimoe)
 from decoder_phis import phi, phi3_longrope, phi4, phi4_mini
 from decoder_renamed import chatglm, exaone, internlm2, minicpm
 from decoder_rwkv import rwkv7, rwkv7_wide
@@ -417,7 +419,8 @@ OTHERS = {function.__name__: function for function in (
     gemma3n_other, deepseek_v32, kimi_k2, zamba2, zamba2_one, afmoe, bailing,
     bailing_v2, codegen, deepseek, dots1, exaone_moe, flex_olmo, glm4_moe_lite,
     hy_v3, internlm3, minicpm3, ministral, qwen, solar_open, vaultgemma, xglm,
-    bamba)}
+    bamba, phimoe, apertus, glm_moe_dsa, biogpt, cwm,
+    helium, openai_gpt)}
 
 
 def run(folder, texts, positions=False):

@@ -84,11 +84,13 @@ def sines(count):
             for row in angles]
 
 
-def bart_like(w, inputs, pre, embedding_norm, sinusoidal, scale, head=True):
+def bart_like(w, inputs, pre, embedding_norm, sinusoidal, scale, head=True,
+              first=2):
+    """`first`: the row of the first position."""
     def side(name, ids, **options):
         x = embed(w, "model.shared.weight", ids, scale)
         places = (sines(len(ids)) if sinusoidal else w.matrix(
-            f"model.{name}.embed_positions.weight", 66, WIDTH)[2:])
+            f"model.{name}.embed_positions.weight", 64 + first, WIDTH)[first:])
         x = plus(x, places)
         if embedding_norm:
             x = layer_norm(w, f"model.{name}.layernorm_embedding", x)
@@ -144,6 +146,16 @@ def pegasus(w, inputs):
     config = dict(BART, model_type="pegasus", scale_embedding=True,
                   architectures=["PegasusForConditionalGeneration"])
     return config, bart_like(w, inputs, True, False, True, math.sqrt(WIDTH))
+
+
+def blenderbot(w, inputs):
+    """Pegasus with learned positions. The file has old flags."""
+    config = dict(BART, model_type="blenderbot", scale_embedding=True,
+                  normalize_before=True, do_blenderbot_90_layernorm=True,
+                  static_position_embeddings=False, layernorm_variant="prelayernorm",
+                  architectures=["BlenderbotForConditionalGeneration"])
+    return config, bart_like(w, inputs, True, False, False, math.sqrt(WIDTH),
+                             first=0)
 
 
 def m2m(w, inputs):
@@ -247,7 +259,8 @@ def bucket(distance, both):
     return start + min(far, count - 1)
 
 
-def t5_stack(w, at, x, act, inner_dim, memory=None, keep=None):
+def t5_stack(w, at, x, act, inner_dim, memory=None, keep=None, own=False):
+    """`own`: each block has a table of distances."""
     def heads(part, source):
         return split(linear(w, part, source, inner_dim), HEADS)
 
@@ -256,11 +269,11 @@ def t5_stack(w, at, x, act, inner_dim, memory=None, keep=None):
                    heads(part + "v", source), 1.0, causal, bias, keep)
         return linear(w, part + "o", y, WIDTH)
 
-    table = w.matrix(at + "block.0.layer.0.SelfAttention."
-                     "relative_attention_bias.weight", BUCKETS, HEADS)
     decoder = memory is not None
     for i in range(LAYERS):
         layer = f"{at}block.{i}.layer."
+        table = w.matrix(f"{at}block.{i if own else 0}.layer.0.SelfAttention."
+                         "relative_attention_bias.weight", BUCKETS, HEADS)
         normed = rms_norm(w, layer + "0.layer_norm", x)
         x = plus(x, mix(layer + "0.SelfAttention.", normed, normed, decoder,
                         lambda h, m, n: table[bucket(n - m, not decoder)][h],
@@ -281,19 +294,20 @@ def t5_stack(w, at, x, act, inner_dim, memory=None, keep=None):
 
 def t5_gated(w, inputs, model_type="t5", act=gelu_tanh, **keys):
     """Version 1.1: heads wider than the model, a head of its own."""
+    own = model_type == "umt5"
     inner = HEADS * 12
     config = {"model_type": model_type, "d_model": WIDTH, "d_kv": 12,
               "d_ff": INNER, "num_layers": LAYERS, "num_heads": HEADS,
               "vocab_size": VOCAB, "relative_attention_num_buckets": BUCKETS,
               "relative_attention_max_distance": DISTANCE,
               "tie_word_embeddings": False, "decoder_start_token_id": 0,
-              "architectures": [("T5" if model_type == "t5" else "MT5")
+              "architectures": [model_type.upper()
                                 + "ForConditionalGeneration"], **keys}
     keep = inputs.get("attention_mask")
     x = embed(w, "shared.weight", inputs["input_ids"])
-    memory = t5_stack(w, "encoder.", x, act, inner, keep=keep)
+    memory = t5_stack(w, "encoder.", x, act, inner, keep=keep, own=own)
     y = embed(w, "shared.weight", inputs["decoder_input_ids"])
-    y = t5_stack(w, "decoder.", y, act, inner, memory, keep)
+    y = t5_stack(w, "decoder.", y, act, inner, memory, keep, own)
     return config, (memory, decoder_layers.head(w, "lm_head", y))
 
 
@@ -309,11 +323,15 @@ def mt5(w, inputs):
     return t5_gated(w, inputs, "mt5")
 
 
+def umt5(w, inputs):
+    return t5_gated(w, inputs, "umt5", scalable_attention=True)
+
+
 CASES = {function.__name__: function for function in (
     bart, bart_labels, mbart, pegasus, whisper, whisper_hushed, t5_v11, t5_gated_silu, mt5)}
 
 # Those that have tests of their own.
-OTHERS = {"m2m": m2m}
+OTHERS = {"m2m": m2m, "blenderbot": blenderbot, "umt5": umt5}
 
 
 def integers(values):

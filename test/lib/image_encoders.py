@@ -184,12 +184,43 @@ def siglip_models(run, w, kind, configs, towers, shown):
                 {"logits": own.apply("classifier", means)})
 
 
-def dinov2(run, gated):
+def antialiased(count, extent):
+    """Of each of `extent` places the weights of the `count` that it covers: Keys'
+    cubic with a = -1/2, as wide as a place if that is larger than one of these."""
+    def kernel(x):
+        x = abs(x)
+        if x < 1:
+            return 1.5 * x ** 3 - 2.5 * x ** 2 + 1
+        return -0.5 * x ** 3 + 2.5 * x ** 2 - 4 * x + 2 if x < 2 else 0.0
+    unit, rows = max(count / extent, 1.0), []
+    for place in range(extent):
+        middle = (place + 0.5) * count / extent
+        row = [kernel((i + 0.5 - middle) / unit) for i in range(count)]
+        rows.append([a / math.fsum(row) for a in row])
+    return rows
+
+
+def resampled(table, grid, size):
+    """The rows of a grid for an image of another size; the first row stays."""
+    down, across = (antialiased(*pair) for pair in zip(grid, size))
+    return table[:1] + [[math.fsum(
+        p * q * table[1 + i * grid[1] + j][c] for i, p in enumerate(rows)
+        for j, q in enumerate(columns)) for c in range(len(table[0]))]
+        for rows in down for columns in across]
+
+
+def dinov2(run, gated, registers=0):
     """Images of the size that positions were learned for, and of another one.
-    A gated feed-forward layer has two thirds of the width, rounded up."""
-    w, patch, side, labels = Weights(), 4, 3, ("dinov2", "dinov2_gated")
+    A gated feed-forward layer has two thirds of the width, rounded up. Registers
+    behind the class token have no positions, and the table of the others is
+    antialiased."""
+    w, patch, side = Weights(), 4, 3
+    kind = "dinov2_with_registers" if registers else "dinov2"
+    labels = (kind, kind + "_gated")
     w.new("embeddings.cls_token", 1, 1, D)
     w.new("embeddings.mask_token", 1, D)
+    if registers:
+        w.new("embeddings.register_tokens", 1, registers, D)
     w.new("embeddings.patch_embeddings.projection.weight", D, 3, patch, patch)
     w.new("embeddings.patch_embeddings.projection.bias", D)
     w.new("embeddings.position_embeddings", 1, side * side + 1, D)
@@ -211,19 +242,23 @@ def dinov2(run, gated):
     w.norm("layernorm", D)
     folder = os.path.join(run.work, labels[gated])
     config = {
-        "model_type": "dinov2", "architectures": ["Dinov2Model"],
+        "model_type": kind, "architectures": [
+            "Dinov2WithRegistersModel" if registers else "Dinov2Model"],
         "hidden_size": D, "num_attention_heads": HEADS, "num_hidden_layers": 1,
         "mlp_ratio": 2, "image_size": side * patch, "patch_size": patch,
         "layer_norm_eps": 1e-6, "layerscale_value": 1.0,
         "use_swiglu_ffn": gated}
+    if registers:
+        config["num_register_tokens"] = registers
     w.save(folder, config)
     # Scores of the class token beside the mean of the patches.
     classified = os.path.join(run.work, labels[gated] + "_classifier")
     scores = Weights()
-    scores.values = {"dinov2." + n: value for n, value in w.values.items()}
+    scores.values = {f"{kind}.{n}": value for n, value in w.values.items()}
     scores.linear("classifier", 3, 2 * D)
     scores.save(classified, dict(
-        config, architectures=["Dinov2ForImageClassification"],
+        config, architectures=[config["architectures"][0].replace(
+            "Model", "ForImageClassification")],
         id2label={str(i): f"label {i}" for i in range(3)}))
 
     def scaled(name, rows):
@@ -241,12 +276,15 @@ def dinov2(run, gated):
         pixels, states = narrowed(images(2, height, width)), []
         table = w.vector("embeddings.position_embeddings")
         table = [table[i:i + D] for i in range(0, len(table), D)]
-        places = interpolated(table, 1, (side, side),
-                              (height // patch, width // patch), "bicubic")
+        size = height // patch, width // patch
+        places = resampled(table, (side, side), size) if registers else (
+            interpolated(table, 1, (side, side), size, "bicubic"))
+        own = w.vector("embeddings.register_tokens") if registers else []
         for image in pixels:
             x = [w.vector("embeddings.cls_token")] + patches(
                 w, "embeddings.patch_embeddings.projection", image, patch)
             x = add(x, places)
+            x[1:1] = [own[i:i + D] for i in range(0, len(own), D)]
             h = w.layer_norm(at + "norm1", x, 1e-6)
             x = add(x, scaled(at + "layer_scale1",
                               w.attention(heads, h, [1] * len(x))))
@@ -255,7 +293,8 @@ def dinov2(run, gated):
             states.append(w.layer_norm("layernorm", x, 1e-6))
         # What a caller knows, and the program before it runs does not.
         kept, tokens = run.flags, "embeddings.patch_embeddings.projection"
-        run.flags = kept + [f"--dim={tokens}.places_and_1={len(places)}"]
+        run.flags = kept + [
+            f"--dim={tokens}.places_and_{1 + registers}={len(states[0])}"]
         run.compare(f"{labels[gated]}_{height}x{width}", folder,
                     {"pixel_values": pixel_input(pixels)},
                     {"last_hidden_state": states,
@@ -264,7 +303,8 @@ def dinov2(run, gated):
         run.compare(f"{labels[gated]}_classifier_{height}x{width}", classified,
                     {"pixel_values": pixel_input(pixels)},
                     {"logits": scores.apply("classifier", [
-                        x[0] + [sum(c) / (len(x) - 1) for c in zip(*x[1:])]
+                        x[0] + [sum(c) / (len(x) - 1 - registers)
+                                for c in zip(*x[1 + registers:])]
                         for x in states])})
 
 
@@ -434,6 +474,7 @@ def main():
     siglip(run)
     dinov2(run, gated=False)
     dinov2(run, gated=True)
+    dinov2(run, gated=False, registers=2)
     dinov3(run, gated=False)
     dinov3(run, gated=True)
     relatives_of_vit(run, "vit_mae")

@@ -2,10 +2,10 @@
 # Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A small Pixtral, Mistral 3, Ministral 3 (whose text model is in floats of 8 bits),
-or LLaVA with SigLIP's tower, with random weights against float64 arithmetic done
+LLaVA with SigLIP's tower, or LFM2-VL, with random weights against float64 arithmetic done
 here, patch by patch and token by token.
 
-  pixtral.py ATTUNE WORK pixtral|mistral3|ministral3|siglip [model]
+  pixtral.py ATTUNE WORK pixtral|mistral3|ministral3|siglip|lfm2_vl [model]
 
 Logits of two texts with a picture each, one of them padded on its left; greedy
 ids behind pictures from PNG files and from tensors, behind two of them, in
@@ -24,6 +24,7 @@ import tensors
 from decoder_layers import (DIM, HEADS, INNER, VOCAB, WIDTH, Weights, attend, dot,
                             gated, gelu, gelu_tanh, layer_norm, linear, plus,
                             rms_norm, silu, split, turn, yarn)
+from decoder_hybrids import lfm2_behind
 from decoder_relatives import grown
 from quantized_folders import decode_float8, nearest_float8
 from qwen_vl import turned
@@ -35,7 +36,7 @@ KIND = sys.argv[3]
 # SigLIP sees squares, whose last pixels are in no patch.
 HEIGHT, LENGTH = (14, 14) if KIND == "siglip" else (16, 24)
 ROWS, COLUMNS = HEIGHT // PATCH, LENGTH // PATCH
-MERGES = KIND.endswith("stral3")
+MERGES = KIND.endswith("stral3") or KIND == "lfm2_vl"
 GRID = (ROWS // MERGE, COLUMNS // MERGE) if MERGES else (ROWS, COLUMNS)
 EACH = GRID[0] * GRID[1]
 
@@ -89,6 +90,23 @@ CONFIGS = {
             "model_type": "siglip_vision_model", "hidden_size": SEEN,
             "intermediate_size": SEEN_INNER, "image_size": HEIGHT,
             "patch_size": PATCH, "num_attention_heads": SEEN_HEADS,
+            "num_hidden_layers": DEPTH, "vision_use_head": False}},
+    "lfm2_vl": {
+        "model_type": "lfm2_vl", "architectures": ["Lfm2VlForConditionalGeneration"],
+        "image_token_id": IMAGE, "downsample_factor": MERGE, "tile_size": 512,
+        "projector_hidden_act": "gelu", "projector_hidden_size": 28,
+        "projector_bias": True, "do_image_splitting": True, "eos_token_id": 2,
+        "encoder_patch_size": PATCH, "max_image_tokens": 256,
+        "text_config": {
+            "model_type": "lfm2", "hidden_size": WIDTH, "vocab_size": VOCAB,
+            "intermediate_size": INNER, "num_attention_heads": HEADS,
+            "num_key_value_heads": 2, "num_hidden_layers": 3,
+            "block_auto_adjust_ff_dim": False, "max_position_embeddings": 256,
+            "layer_types": ["conv", "full_attention", "conv"]},
+        "vision_config": {
+            "model_type": "siglip2_vision_model", "hidden_size": SEEN,
+            "intermediate_size": SEEN_INNER, "num_patches": 9,
+            "patch_size": PATCH, "num_attention_heads": SEEN_HEADS,
             "num_hidden_layers": DEPTH, "vision_use_head": False}}}
 PREPARATION = {
     "image_processor_type": "PixtralImageProcessor", "do_resize": True,
@@ -98,6 +116,9 @@ PREPARATION = {
     "image_std": DEVIATION}
 SIGLIP = {**PREPARATION, "image_processor_type": "SiglipImageProcessor",
           "size": {"height": HEIGHT, "width": LENGTH}}
+LFM2 = {**PREPARATION, "image_processor_type": "Lfm2VlImageProcessorFast",
+        "size": {"height": 512, "width": 512}, "resample": 2,
+        "do_image_splitting": True, "downsample_factor": MERGE}
 
 # Each letter is a token.
 LETTERS = "abcdefghijklmnopqrstuvwxyz012345678"
@@ -131,12 +152,36 @@ def cut(w, pixels, name, bias):
     return x
 
 
+def shares(count, extent):
+    """Of each of `extent` places the weights of the `count` that it covers."""
+    step, rows = count / extent, []
+    for place in range(extent):
+        row = [max(1 - abs(i + 0.5 - (place + 0.5) * step) / max(step, 1), 0)
+               for i in range(count)]
+        rows.append([a / sum(row) for a in row])
+    return rows
+
+
 def siglip(w, pixels):
-    """Behind its second block of three."""
-    at = "vision_tower.vision_model."
-    x = cut(w, pixels, at + "embeddings.patch_embedding", True)
-    x = plus(x, w.matrix(at + "embeddings.position_embedding.weight",
-                         ROWS * COLUMNS, SEEN))
+    """Behind its second block of three; of LFM2-VL behind all and the norm. Then
+    the matrix reads patches pixel by pixel, and a table of 3 x 3 positions is
+    stretched."""
+    flexible = KIND == "lfm2_vl"
+    at = ("model." if flexible else "") + "vision_tower.vision_model."
+    if flexible:
+        x = linear(w, at + "embeddings.patch_embedding", [
+            [pixels[c][r * PATCH + i][k * PATCH + j] for i in range(PATCH)
+             for j in range(PATCH) for c in range(3)]
+            for r in range(ROWS) for k in range(COLUMNS)], SEEN, True)
+        table = w.matrix(at + "embeddings.position_embedding.weight", 9, SEEN)
+        x = plus(x, [[sum(p * q * table[3 * i + j][c]
+                          for i, p in enumerate(down) for j, q in enumerate(across))
+                      for c in range(SEEN)]
+                     for down in shares(3, ROWS) for across in shares(3, COLUMNS)])
+    else:
+        x = cut(w, pixels, at + "embeddings.patch_embedding", True)
+        x = plus(x, w.matrix(at + "embeddings.position_embedding.weight",
+                             ROWS * COLUMNS, SEEN))
     for i in range(DEPTH):
         own = f"{at}encoder.layers.{i}."
         seen = x
@@ -149,8 +194,8 @@ def siglip(w, pixels):
         h = linear(w, own + "mlp.fc1", h, SEEN_INNER, True)
         h = [[gelu_tanh(a) for a in row] for row in h]
         x = plus(x, linear(w, own + "mlp.fc2", h, SEEN, True))
-    layer_norm(w, at + "post_layernorm", x)
-    return seen
+    normed = layer_norm(w, at + "post_layernorm", x, 1e-6)
+    return normed if flexible else seen
 
 
 def pixtral(w, pixels):
@@ -179,7 +224,16 @@ def pixtral(w, pixels):
 
 def picture_vectors(w, pixels):
     """What the text model reads of one picture [3][row][column]."""
-    x, at = (siglip if KIND == "siglip" else pixtral)(w, pixels), "multi_modal_projector."
+    x = (pixtral if "stral" in KIND or KIND == "pixtral" else siglip)(w, pixels)
+    at = "multi_modal_projector."
+    if KIND == "lfm2_vl":  # place by place, row by row
+        at = "model." + at
+        x = [[a for i in range(MERGE) for j in range(MERGE)
+              for a in x[(r * MERGE + i) * COLUMNS + c * MERGE + j]]
+             for r in range(GRID[0]) for c in range(GRID[1])]
+        x = linear(w, at + "linear_1", layer_norm(w, at + "layer_norm", x), 28, True)
+        return linear(w, at + "linear_2", [[gelu(a) for a in row] for row in x],
+                      WIDTH, True)
     if MERGES:
         x = rms_norm(w, at + "norm", x, 1e-5)
         # Channel by channel the places of a square, row by row.
@@ -198,10 +252,15 @@ def logits(w, ids, pictures):
     base, tail = "language_model.model.", "language_model.lm_head"
     if KIND == "ministral3":
         base, tail = "model.language_model.", "lm_head"
+    if KIND == "lfm2_vl":
+        base = "model.language_model."
     table = w.matrix(base + "embed_tokens.weight", VOCAB, WIDTH)
     rows = iter([row for one in pictures for row in one])
     # Beyond all vectors such a token is one.
     x = [next(rows, table[t]) if t == IMAGE else table[t] for t in ids]
+    if KIND == "lfm2_vl":
+        return lfm2_behind(w, x, base, ["conv", "full_attention", "conv"], INNER, 3,
+                           None)
     for i in range(2):
         at = f"{base}layers.{i}."
         h = rms_norm(w, at + "input_layernorm", x, 1e-5)
@@ -220,7 +279,7 @@ def logits(w, ids, pictures):
 
 
 def tokens_of_picture():
-    if KIND == "siglip":
+    if KIND in ("siglip", "lfm2_vl"):
         return [IMAGE] * EACH
     rows = ([IMAGE] * GRID[1] + [BREAK]) * GRID[0]
     return rows[:-1] + [END]
@@ -303,7 +362,8 @@ def to_eights(w):
 def make_model(work):
     folder = f"{work}/model"
     os.makedirs(folder, exist_ok=True)
-    w = Weights({"pixtral": 31, "mistral3": 32, "ministral3": 33, "siglip": 34}[KIND])
+    w = Weights({"pixtral": 31, "mistral3": 32, "ministral3": 33, "siglip": 34,
+                 "lfm2_vl": 35}[KIND])
     pixels = [make_picture(f"{work}/{name}.png", w.random) for name in "ab"]
     seen = [picture_vectors(w, one) for one in pixels]
     logits(w, [1], [])  # makes the tensors of the text model
@@ -319,6 +379,10 @@ def make_model(work):
                                      "processor_class": "PixtralProcessor"}}
     if KIND == "siglip":
         files = {"preprocessor_config": SIGLIP}
+    elif KIND == "lfm2_vl":
+        files = {"preprocessor_config": LFM2}
+        settings.update(image_token="[IMG]", image_start_token="[IMG_BREAK]",
+                        image_end_token="[IMG_END]")
     elif KIND == "ministral3":
         # As later folders have it.
         files = {"processor_config": {
@@ -367,9 +431,11 @@ def main():
             f"--inputs={work}/pixels.safetensors", prompt=given)
     compare("two pictures", [IMAGE, 5, IMAGE, 6], seen, first, second)
     compare("no picture", [5, 7, 9], [])
-    compare("a prompt", [2, IMAGE, 3, IMAGE], seen, first, second,
+    # In a text LFM2-VL's processor puts a token before and one behind.
+    shown = [BREAK, IMAGE, END] if KIND == "lfm2_vl" else [IMAGE]
+    compare("a prompt", [2, *shown, 3, *shown], seen, first, second,
             prompt="--prompt=c[IMG]d[IMG]")
-    compare("a message", [20, IMAGE, 2, 3, 0], seen[:1], first, "--chat",
+    compare("a message", [20, *shown, 2, 3, 0], seen[:1], first, "--chat",
             prompt="--prompt=cd")
     print("failures:", llava.failures)
     return llava.failures != 0

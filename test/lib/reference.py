@@ -145,6 +145,13 @@ class Layer:
         inner, width = self.model.number(options["width"]), len(rows[0])
         act = ACTIVATIONS[options.get("activation", "gelu")]
         bias = options.get("bias", True)
+        if options.get("xielu"):
+            p, n = (math.log1p(math.exp(self.weight(role + name, 1, 1)[0][0]))
+                    for name in ("alpha_p", "alpha_n"))
+
+            def act(x):
+                return 0.5 * x + (p * x * x if x > 0 else (0.5 + n) * (
+                    math.expm1(min(x, -1e-6)) - x))
         if options.get("shift"):
             rows = reference_recurrent.shifted(rows, self.weight(role + "x_k",
                                                                  width))
@@ -185,7 +192,10 @@ class Layer:
     def route(self, logits, bias, router, experts, active):
         """The experts of one token, and what each counts."""
         after = router.get("softmax_after", False)
-        if router.get("scores", "softmax") == "sigmoid":
+        mixes = router.get("scores", "softmax") == "sparse_mixer"
+        if mixes:
+            scores = list(logits)
+        elif router.get("scores", "softmax") == "sigmoid":
             scores = [ACTIVATIONS["sigmoid"](x) for x in logits]
         else:
             scores = list(logits) if after else softmax(logits)
@@ -204,6 +214,14 @@ class Layer:
         shares = [scores[e] for e in chosen]
         if after:
             shares = softmax(shares)
+        if mixes:  # among those near, without those before
+            near, shares = 2 * router.get("eps", 0), []
+            for a, e in enumerate(chosen):
+                best = scores[e]
+                shares.append(1 / math.fsum(
+                    math.exp(s - best) for n, s in enumerate(scores)
+                    if n not in chosen[:a]
+                    and best - s <= near * max(abs(s), best)))
         if router.get("renormalise", False):
             total = sum(shares) + router.get("eps", 0)
             shares = [s / total for s in shares]

@@ -171,6 +171,9 @@ class Generator:
             ffn["gated"] = True
         if self.chance(0.4):
             ffn["bias"] = False
+        if self.forms.random() < 0.05 and not ffn.get("gated"):
+            del ffn["activation"]
+            ffn["xielu"] = True
         return ffn
 
     def moe(self, free):

@@ -46,13 +46,15 @@ struct RopeAxes {
 /// Corners: bilinear with the first and last place of each where they were.
 /// Centre: as much of the table's middle as the image has places.
 /// Antialias: bilinear, over as many places as one of the image covers.
+/// AntialiasBicubic: the same with a cubic of a = -1/2.
 enum class Interpolation {
   None,
   Bilinear,
   Bicubic,
   Corners,
   Centre,
-  Antialias
+  Antialias,
+  AntialiasBicubic
 };
 
 /// Which tokens see each other in both directions although attention is causal:

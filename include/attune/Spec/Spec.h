@@ -286,6 +286,11 @@ struct FFN {
   /// taken its mean and so many standard deviations as leave that share of a
   /// normal distribution below; what is negative then becomes 0.
   double sparsity = 0;
+  /// Not gated, in place of `activation`: xIELU (Huang and Schlag 2024), two
+  /// learned numbers a layer, roles "alpha_p" and "alpha_n" [1, 1]. With p =
+  /// softplus(alpha_p) and n = 1/2 + softplus(alpha_n): p x^2 + x / 2 where x >
+  /// 0, else n (exp(min(x, -1e-6)) - 1 - x) + x / 2.
+  bool xielu = false;
   /// In a memory block, gated: to gate and up is added x A B, of which both
   /// share A. Roles "adapter_down.weight" [adapterRank, D],
   /// "adapter_gate.weight" and "adapter_up.weight" [H, adapterRank].
@@ -293,7 +298,10 @@ struct FFN {
   SourceLocation location;
 };
 
-enum class RouterScores { Softmax, Sigmoid };
+/// SparseMixer (Liu et al. 2024): each chosen expert has its share of a softmax
+/// over the experts near it that were not chosen before. A logit is near if it
+/// is below by no more than twice `eps` of the larger size.
+enum class RouterScores { Softmax, Sigmoid, SparseMixer };
 enum class GroupScore { Max, TopTwo };
 /// How a token's experts are chosen; see attune.router.
 struct Router {
@@ -493,6 +501,9 @@ struct Conv {
   std::vector<int64_t> kernel, stride, padding;
   /// The input is [batch, channels, ...]; of one channel also [batch, places].
   bool channelsFirst = false;
+  /// Of an image: columns of "weight" are the kernel's places row by row, each
+  /// with all channels.
+  bool placesFirst = false;
   /// One dimension: a place for each stride that is begun, padded by half of
   /// what the kernel has more, behind by one less if that is odd and by the
   /// rest of the last stride.

@@ -218,6 +218,8 @@ private:
   mlir::LogicalResult importCodes();
   mlir::Value nearestCodes(const spec::Layer &layer, const std::string &symbol,
                            int64_t count);
+  mlir::Value byPlaces(mlir::Location at, mlir::Value patches,
+                       int64_t channels);
   mlir::Value convInput(mlir::Location at, const spec::Conv &op,
                         std::vector<int64_t> &padding);
   mlir::Value countShown(mlir::Location at, mlir::Value mask);

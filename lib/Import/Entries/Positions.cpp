@@ -131,7 +131,7 @@ LogicalResult EntryImporter::importGrid(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   const auto &op = std::get<spec::Positions>(layer.op);
   Location at = loc(layer.location);
-  if (op.interpolate == spec::Interpolation::Antialias)
+  if (!op.shapesInput.empty())
     return importShapes(number);
   if (!state.height || !state.width) {
     diags.error(layer.location, "the tokens are not the places of an image");
@@ -261,6 +261,66 @@ struct Scalars {
 };
 } // namespace
 
+namespace {
+/// The places of a table that place `to` of `extent` covers: those whose
+/// middles are less than `reach` from its own, which count less the further
+/// they are (torch.nn.functional.interpolate with antialias). Cubic: by the
+/// cubic convolution of Keys (1981) with a = -1/2, twice as far.
+struct Covered {
+  bool cubic;
+  Value middle, unit, first, end;
+
+  Covered(const Scalars &s, int64_t from, Value to, Value extent,
+          bool cubic = false)
+      : cubic(cubic) {
+    OpBuilder &b = s.b;
+    Value all = s.number(double(from)), half = s.number(0.5);
+    Value step = arith::DivFOp::create(b, s.at, all, s.toFloat(extent));
+    middle = s.mul(s.add(s.toFloat(to), half), step);
+    unit = arith::MaximumFOp::create(b, s.at, step, s.number(1));
+    Value reach = cubic ? s.add(unit, unit) : unit;
+    Value low = arith::SubFOp::create(b, s.at, middle, reach);
+    low = arith::MaximumFOp::create(b, s.at, s.add(low, half), s.number(0));
+    Value high = s.add(s.add(middle, reach), half);
+    first = s.toIndex(low);
+    end = arith::MinSIOp::create(b, s.at, s.toIndex(high), s.index(from));
+  }
+
+  /// The weight of a place; the weights of all do not add up to 1.
+  Value weigh(const Scalars &s, Value place) const {
+    Value centre = s.add(s.toFloat(place), s.number(0.5));
+    Value away = arith::SubFOp::create(s.b, s.at, centre, middle);
+    away = math::AbsFOp::create(s.b, s.at, away);
+    away = arith::DivFOp::create(s.b, s.at, away, unit);
+    if (!cubic) {
+      Value near = arith::SubFOp::create(s.b, s.at, s.number(1), away);
+      return arith::MaximumFOp::create(s.b, s.at, near, s.number(0));
+    }
+    auto within = [&](double reach, Value x, Value y) -> Value {
+      Value isWithin = arith::CmpFOp::create(
+          s.b, s.at, arith::CmpFPredicate::OLT, away, s.number(reach));
+      return arith::SelectOp::create(s.b, s.at, isWithin, x, y);
+    };
+    Value outer = s.cubic(away, -0.5, 2.5, -4, 2);
+    return within(1, s.cubic(away, 1.5, -2.5, 0, 1),
+                  within(2, outer, s.number(0)));
+  }
+
+  /// The sum of what `element` gives for each of the places.
+  Value sum(const Scalars &s,
+            llvm::function_ref<Value(const Scalars &, Value)> element) const {
+    auto loop = scf::ForOp::create(
+        s.b, s.at, first, end, s.index(1), ValueRange{s.number(0)},
+        [&](OpBuilder &b, Location at, Value place, ValueRange sum) {
+          Scalars inner{b, at};
+          Value next = inner.add(sum[0], element(inner, place));
+          scf::YieldOp::create(b, at, next);
+        });
+    return loop.getResult(0);
+  }
+};
+} // namespace
+
 /// Sum of what `read` gives at the numbers among `from` that are around place
 /// `to` of `extent`, each times its share. Places are squares whose middles
 /// count and the border goes on outside (torch.nn.functional.interpolate).
@@ -269,6 +329,18 @@ static Value stretched(const Scalars &s, spec::Interpolation how, int64_t from,
                        llvm::function_ref<Value(Value)> read) {
   OpBuilder &b = s.b;
   Location at = s.at;
+  if (how == spec::Interpolation::Antialias ||
+      how == spec::Interpolation::AntialiasBicubic) {
+    Covered covered(s, from, to, extent,
+                    /*cubic=*/how != spec::Interpolation::Antialias);
+    Value all = covered.sum(s, [&](const Scalars &inner, Value near) {
+      return covered.weigh(inner, near);
+    });
+    Value sum = covered.sum(s, [&](const Scalars &inner, Value near) {
+      return inner.mul(covered.weigh(inner, near), read(near));
+    });
+    return arith::DivFOp::create(b, at, sum, all);
+  }
   bool cubic = how == spec::Interpolation::Bicubic;
   Value where;
   if (how == spec::Interpolation::Corners) {
@@ -405,51 +477,6 @@ Value EntryImporter::interpolated(const spec::Positions &op, Location at,
 //===----------------------------------------------------------------------===//
 // Images of different sizes
 //===----------------------------------------------------------------------===//
-
-namespace {
-/// The places of a table that place `to` of `extent` covers: those whose
-/// middles are less than `reach` from its own, which count less the further
-/// they are (torch.nn.functional.interpolate with antialias).
-struct Covered {
-  Value middle, reach, first, end;
-
-  Covered(const Scalars &s, int64_t from, Value to, Value extent) {
-    OpBuilder &b = s.b;
-    Value all = s.number(double(from)), half = s.number(0.5);
-    Value step = arith::DivFOp::create(b, s.at, all, s.toFloat(extent));
-    middle = s.mul(s.add(s.toFloat(to), half), step);
-    reach = arith::MaximumFOp::create(b, s.at, step, s.number(1));
-    Value low = arith::SubFOp::create(b, s.at, middle, reach);
-    low = arith::MaximumFOp::create(b, s.at, s.add(low, half), s.number(0));
-    Value high = s.add(s.add(middle, reach), half);
-    first = s.toIndex(low);
-    end = arith::MinSIOp::create(b, s.at, s.toIndex(high), s.index(from));
-  }
-
-  /// The weight of a place; the weights of all do not add up to 1.
-  Value weigh(const Scalars &s, Value place) const {
-    Value centre = s.add(s.toFloat(place), s.number(0.5));
-    Value away = arith::SubFOp::create(s.b, s.at, centre, middle);
-    away = math::AbsFOp::create(s.b, s.at, away);
-    away = arith::DivFOp::create(s.b, s.at, away, reach);
-    Value near = arith::SubFOp::create(s.b, s.at, s.number(1), away);
-    return arith::MaximumFOp::create(s.b, s.at, near, s.number(0));
-  }
-
-  /// The sum of what `element` gives for each of the places.
-  Value sum(const Scalars &s,
-            llvm::function_ref<Value(const Scalars &, Value)> element) const {
-    auto loop = scf::ForOp::create(
-        s.b, s.at, first, end, s.index(1), ValueRange{s.number(0)},
-        [&](OpBuilder &b, Location at, Value place, ValueRange sum) {
-          Scalars inner{b, at};
-          Value next = inner.add(sum[0], element(inner, place));
-          scf::YieldOp::create(b, at, next);
-        });
-    return loop.getResult(0);
-  }
-};
-} // namespace
 
 /// The row or column of a token's place, and how many its image has. Tokens
 /// behind an image are at its first place.

@@ -334,6 +334,25 @@ static std::string placesOf(const std::string &before, int64_t more,
          std::to_string(stride) + "+1";
 }
 
+/// Columns that are the places of one channel after the other as those of all
+/// channels, place by place.
+Value EntryImporter::byPlaces(Location at, Value patches, int64_t channels) {
+  int64_t columns = widthOf(patches);
+  Value tokens = builder.createOrFold<tensor::DimOp>(at, patches, index(1));
+  return generate(
+      at, {size(0), tokens}, columns,
+      [&](OpBuilder &b, ValueRange to) -> Value {
+        Value all = arith::ConstantIndexOp::create(b, at, channels);
+        Value each = arith::ConstantIndexOp::create(b, at, columns / channels);
+        Value channel = arith::RemUIOp::create(b, at, to[2], all);
+        Value place = arith::DivUIOp::create(b, at, to[2], all);
+        Value from = arith::AddIOp::create(
+            b, at, arith::MulIOp::create(b, at, channel, each), place);
+        return tensor::ExtractOp::create(b, at, patches,
+                                         ValueRange{to[0], to[1], from});
+      });
+}
+
 LogicalResult EntryImporter::importConv(size_t number) {
   const spec::Layer &layer = stream->spec.layers[number];
   const auto &op = std::get<spec::Conv>(layer.op);
@@ -365,11 +384,13 @@ LogicalResult EntryImporter::importConv(size_t number) {
         {ShapedType::kDynamic, ShapedType::kDynamic, width},
         builder.getF32Type());
   };
-  auto patches = PatchesOp::create(builder, at, tokens(columns), input,
-                                   builder.getDenseI64ArrayAttr(op.kernel),
-                                   builder.getDenseI64ArrayAttr(op.stride),
-                                   builder.getDenseI64ArrayAttr(padding),
-                                   !op.channelsFirst);
+  Value patches = PatchesOp::create(builder, at, tokens(columns), input,
+                                    builder.getDenseI64ArrayAttr(op.kernel),
+                                    builder.getDenseI64ArrayAttr(op.stride),
+                                    builder.getDenseI64ArrayAttr(padding),
+                                    !op.channelsFirst);
+  if (op.placesFirst)
+    patches = byPlaces(at, patches, op.channels);
 
   // How many places there are, as numbers where the input's sizes are.
   spec::Dim count = {1, ""};

@@ -60,6 +60,14 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "route_norm=true n_group=1 topk_group=1 num_expert_groups=1 "
        "num_limited_groups=1",
        "attention_dropout load_balance_coeff use_grouped_mm"},
+      {"apertus",
+       "hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=32 vocab_size=131072 "
+       "max_position_embeddings=65536 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=xielu head_dim=128 "
+       "rope_theta=12000000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling attention_bias=false",
+       "attention_dropout mlp_bias post_norm qk_norm"},
       {"arcee",
        "hidden_size=2560 intermediate_size=18432 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=32 vocab_size=32000 "
@@ -83,6 +91,12 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "mamba_conv_bias=true mamba_proj_bias=false time_step_limit",
        "attention_dropout mamba_chunk_size num_logits_to_keep time_step_max "
        "time_step_min z_loss_coefficient"},
+      {"biogpt",
+       "hidden_size=1024 num_hidden_layers=24 num_attention_heads=16 "
+       "intermediate_size=4096 vocab_size=42384 max_position_embeddings=1024 "
+       "hidden_act=gelu scale_embedding=true tie_word_embeddings=true",
+       "activation_dropout attention_probs_dropout_prob hidden_dropout_prob "
+       "layer_norm_eps layerdrop"},
       {"bloom",
        "hidden_size=64 n_embed n_layer=2 num_hidden_layers n_head=8 "
        "num_attention_heads vocab_size=250880 n_inner=256 "
@@ -133,6 +147,15 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "attention_dropout cache_implementation layer_switch model_max_length "
        "order_of_interleaved_layers position_embedding_type pretraining_tp "
        "rotary_pct use_embedding_sharing use_parallel_embedding"},
+      {"cwm",
+       "hidden_size=6144 intermediate_size=21504 num_hidden_layers=64 "
+       "num_attention_heads=48 num_key_value_heads=8 vocab_size=128256 "
+       "max_position_embeddings=131072 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=1000000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling mlp_bias=false attention_bias=false sliding_window=8192 "
+       "layer_types",
+       "attention_dropout pretraining_tp"},
       {"deepseek",
        "hidden_size=4096 intermediate_size=11008 num_hidden_layers=30 "
        "num_attention_heads=32 num_key_value_heads=32 vocab_size=102400 "
@@ -385,6 +408,25 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "attention_dropout num_nextn_predict_layers qk_head_dim "
        "aux_loss_alpha ep_group ep_size output_router_logits pretraining_tp "
        "router_aux_loss_coef router_jitter_noise seq_aux"},
+      {"glm_moe_dsa",
+       "qk_rope_head_dim=64 hidden_size=6144 intermediate_size=12288 "
+       "num_hidden_layers=78 num_attention_heads=64 num_key_value_heads=64 "
+       "vocab_size=154880 max_position_embeddings=202752 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=64 "
+       "rope_theta=10000 partial_rotary_factor=1 rope_parameters rope_scaling "
+       "mlp_bias=false first_k_dense_replace=3 moe_layer_freq=1 "
+       "kv_lora_rank=512 q_lora_rank=2048 qk_nope_head_dim=192 v_head_dim=256 "
+       "rope_interleave=true attention_bias=false n_routed_experts=256 "
+       "num_experts_per_tok=8 moe_intermediate_size=2048 n_shared_experts=1 "
+       "n_group=1 topk_group=1 norm_topk_prob=true routed_scaling_factor=2.5 "
+       "topk_method=noaux_tc scoring_func=sigmoid index_topk=2048 "
+       "index_n_heads=32 index_head_dim=128 layer_types mlp_layer_types "
+       "indexer_types index_topk_freq=1 index_topk_pattern "
+       "indexer_rope_interleave=true",
+       "attention_dropout aux_loss_alpha ep_group ep_size "
+       "index_share_for_mtp_iteration index_skip_topk_offset "
+       "num_nextn_predict_layers output_router_logits pretraining_tp "
+       "qk_head_dim router_aux_loss_coef router_jitter_noise seq_aux"},
       {"gpt2",
        "scale_attn_weights=true scale_attn_by_inverse_layer_idx=false "
        "add_cross_attention=false n_embd=768 n_head=12 n_layer=12 "
@@ -490,6 +532,14 @@ std::vector<ClassKeys> keysOfDecodersAToI() {
        "attention_dropout aux_loss_alpha ep_group ep_size "
        "output_router_logits pretraining_tp router_aux_loss_coef "
        "router_jitter_noise seq_aux"},
+      {"helium",
+       "hidden_size=2560 intermediate_size=7040 num_hidden_layers=24 "
+       "num_attention_heads=20 num_key_value_heads=20 vocab_size=48000 "
+       "max_position_embeddings=4096 rms_norm_eps=1e-08 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=100000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling attention_bias=false mlp_bias=false",
+       "attention_dropout pretraining_tp"},
       {"hunyuan_v1_dense",
        "hidden_size=4096 intermediate_size=11008 "
        "num_hidden_layers=32 num_attention_heads=32 "

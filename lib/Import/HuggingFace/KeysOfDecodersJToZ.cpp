@@ -298,6 +298,13 @@ std::vector<ClassKeys> keysOfDecodersJToZ() {
        "attention_dropout aux_loss_alpha ep_group ep_size "
        "output_router_logits pretraining_tp router_aux_loss_coef "
        "router_jitter_noise seq_aux"},
+      {"openai-gpt",
+       "n_embd=768 n_head=12 n_layer=12 vocab_size=40478 n_positions=512 "
+       "n_inner=3072 tie_word_embeddings=true activation_function=gelu_new "
+       "afn=gelu layer_norm_epsilon=1e-05",
+       "attn_pdrop embd_pdrop n_ctx n_special predict_special_tokens "
+       "resid_pdrop summary_activation summary_first_dropout "
+       "summary_proj_to_labels summary_type summary_use_proj"},
       {"opt",
        "hidden_size=768 num_hidden_layers=12 num_attention_heads=12 "
        "ffn_dim=3072 vocab_size=50272 max_position_embeddings=2048 "
@@ -325,6 +332,18 @@ std::vector<ClassKeys> keysOfDecodersJToZ() {
        "layer_types",
        "attention_dropout embd_pdrop full_attn_mod interpolate_factor "
        "lm_head_bias mlp_bias resid_pdrop"},
+      {"phimoe",
+       "hidden_size=4096 intermediate_size=6400 num_hidden_layers=32 "
+       "num_attention_heads=32 num_key_value_heads=8 vocab_size=32064 "
+       "max_position_embeddings=131072 rms_norm_eps=1e-05 "
+       "tie_word_embeddings=false hidden_act=silu head_dim=128 "
+       "rope_theta=1000000 partial_rotary_factor=1 rope_parameters "
+       "rope_scaling num_local_experts=16 num_experts_per_tok=2 "
+       "router_jitter_noise=0.01 attention_bias=false lm_head_bias=false "
+       "sliding_window",
+       "attention_dropout hidden_dropout input_jitter_noise "
+       "original_max_position_embeddings output_router_logits "
+       "router_aux_loss_coef"},
       {"qwen",
        "hidden_size=4096 intermediate_size=22016 num_hidden_layers=32 "
        "num_attention_heads=32 num_key_value_heads=32 vocab_size=151936 "

@@ -68,6 +68,21 @@ std::vector<ClassKeys> keysOfEncoders() {
        "pooler_num_fc_layers pooler_size_per_head pooler_type "
        "summary_activation summary_first_dropout summary_last_dropout "
        "summary_type summary_use_proj"},
+      {"blenderbot",
+       "d_model=2560 hidden_size max_position_embeddings=128 "
+       "vocab_size=8008 activation_function=gelu scale_embedding=false "
+       "tie_word_embeddings=true share_encoder_decoder_embeddings=true "
+       "decoder_vocab_size=8008 normalize_before=true "
+       "add_final_layer_norm=true normalize_embedding=false "
+       "static_position_embeddings=false do_blenderbot_90_layernorm=true "
+       "encoder_attention_heads=32 encoder_layers=2 "
+       "encoder_ffn_dim=10240 decoder_attention_heads=32 decoder_layers=24 "
+       "decoder_ffn_dim=10240",
+       "activation_dropout add_bias_logits attention_dropout classif_dropout "
+       "classifier_dropout decoder_layerdrop dropout encoder_layerdrop "
+       "extra_pos_embeddings "
+       "force_bos_token_to_be_generated init_std num_attention_heads "
+       "num_hidden_layers save_step extra_layer_norm layernorm_variant"},
       {"camembert",
        "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
        "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "
@@ -120,6 +135,15 @@ std::vector<ClassKeys> keysOfEncoders() {
        "image_size=224 patch_size=14 num_channels=3 qkv_bias=true",
        "apply_layernorm attention_probs_dropout_prob drop_path_rate "
        "hidden_dropout_prob layerscale_value out_features out_indices "
+       "reshape_hidden_states stage_names use_mask_token"},
+      {"dinov2_with_registers",
+       "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
+       "mlp_ratio=4 layer_norm_eps=1e-06 hidden_act=gelu use_swiglu_ffn=false "
+       "image_size=224 patch_size=16 num_channels=3 qkv_bias=true "
+       "num_register_tokens=4",
+       "apply_layernorm attention_probs_dropout_prob drop_path_rate "
+       "hidden_dropout_prob interpolate_antialias interpolate_offset "
+       "layerscale_value out_features out_indices "
        "reshape_hidden_states stage_names use_mask_token"},
       {"dinov3_vit",
        "hidden_size=384 num_attention_heads=6 num_hidden_layers=12 "
@@ -371,6 +395,15 @@ std::vector<ClassKeys> keysOfEncoders() {
        "feed_forward_proj=relu dense_act_fn=relu is_gated_act=false "
        "tie_word_embeddings=true scale_decoder_outputs=true",
        "classifier_dropout dropout_rate initializer_factor n_positions"},
+      {"umt5",
+       "d_model=512 hidden_size d_kv=64 d_ff=1024 num_layers=8 "
+       "num_hidden_layers num_decoder_layers=8 num_heads=6 "
+       "num_attention_heads vocab_size=250112 layer_norm_epsilon=1e-06 "
+       "relative_attention_num_buckets=32 relative_attention_max_distance=128 "
+       "feed_forward_proj=gated-gelu dense_act_fn=gelu_new is_gated_act=true "
+       "tie_word_embeddings=true scale_decoder_outputs=true",
+       "classifier_dropout dropout_rate initializer_factor n_positions "
+       "output_past scalable_attention"},
       {"vit",
        "hidden_size=768 num_attention_heads=12 num_hidden_layers=12 "
        "intermediate_size=3072 layer_norm_eps=1e-12 hidden_act=gelu "

@@ -145,6 +145,8 @@ std::optional<TextPart> findTextPart(const Value &root) {
                       : type->text == "paligemma" ? "gemma"
                       : type->text == "mistral3"  ? "mistral"
                       : type->text == "internvl"  ? "qwen2"
+                      : type->text == "lfm2_vl"   ? "lfm2"
+                      : type->text == "lfm2-vl"   ? "lfm2"
                                                   : "llama";
   const Value *inner = text->find("model_type");
   part.type = spec::quote(inner && inner->isString() ? inner->text : usual);

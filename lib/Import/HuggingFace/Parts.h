@@ -67,13 +67,14 @@ struct SightSource {
 /// that is known: then the model stays one of texts. False after an error.
 bool readSight(const SightSource &source, TextPart &part, spec::Model &sight);
 /// The same of Gemma 3 and PaliGemma, of LLaVA with a tower of CLIP, SigLIP or
-/// Pixtral, LLaVA-NeXT and Mistral 3, of Idefics 3 and SmolVLM, of InternVL in
-/// transformers' form, and of Qwen-VL from the second on.
+/// Pixtral, LLaVA-NeXT and Mistral 3, of Idefics 3 and SmolVLM, of LFM2-VL, of
+/// InternVL in transformers' form, and of Qwen-VL from the second on.
 bool readGemmaVision(const SightSource &source, TextPart &part,
                      spec::Model &sight);
 bool readLlava(const SightSource &source, TextPart &part, spec::Model &sight);
 bool readIdefics3(const SightSource &source, TextPart &part,
                   spec::Model &sight);
+bool readLfm2Vl(const SightSource &source, TextPart &part, spec::Model &sight);
 bool readInternVL(const SightSource &source, TextPart &part,
                   spec::Model &sight);
 /// Whether a folder is one of Qwen-VL.

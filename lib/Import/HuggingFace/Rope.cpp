@@ -86,7 +86,7 @@ static std::vector<double> readFactors(Config &scaling, std::string_view key,
 /// Ding et al. (2024), as Phi-3 writes it. The trained length stands in the
 /// configuration, beside the object, or (version 5) within it.
 static void readLongRope(Config &config, Config &scaling, Rope &rope,
-                         int64_t length) {
+                         int64_t length, bool takesMscale) {
   RopeScaling &out = rope.scaling;
   out.shortFactors = readFactors(scaling, "short_factor", rope.channels / 2);
   out.longFactors = readFactors(scaling, "long_factor", rope.channels / 2);
@@ -104,11 +104,19 @@ static void readLongRope(Config &config, Config &scaling, Rope &rope,
                                          std::log(double(out.originalLength)));
   if (scaling.peek("attention_factor"))
     out.attentionFactor = scaling.real("attention_factor", 1);
+  if (!takesMscale)
+    return;
+  // Phi-3.5-MoE's class asks for both.
+  out.attentionFactor = scaling.real("short_mscale", std::nullopt);
+  if (scaling.real("long_mscale", std::nullopt) != *out.attentionFactor)
+    scaling.error("long_mscale", "another factor than short_mscale is not "
+                                 "supported");
 }
 
 /// The members of "rope_scaling" or "rope_parameters".
 static void readScaling(Config &config, Config &scaling, Rope &rope,
-                        int64_t length, int64_t &context, bool takesAlpha) {
+                        int64_t length, int64_t &context,
+                        const RopeDefaults &defaults) {
   std::string_view key = scaling.oneOf({"rope_type", "type"});
   std::string type = scaling.text(key, "");
   RopeScaling &out = rope.scaling;
@@ -118,7 +126,7 @@ static void readScaling(Config &config, Config &scaling, Rope &rope,
     out.type = type;
     out.factor = scaling.real("factor", std::nullopt);
     scaling.ignore({"original_max_position_embeddings"});
-  } else if (type == "dynamic" && takesAlpha && scaling.get("alpha")) {
+  } else if (type == "dynamic" && defaults.takesAlpha && scaling.get("alpha")) {
     out.type = "none";
     double alpha = scaling.real("alpha", std::nullopt);
     if (rope.channels <= 2 || !(alpha > 0))
@@ -151,7 +159,7 @@ static void readScaling(Config &config, Config &scaling, Rope &rope,
     readYarn(scaling, out, length, context);
   } else if (type == "longrope" || type == "su") {
     out.type = "longrope";
-    readLongRope(config, scaling, rope, length);
+    readLongRope(config, scaling, rope, length, defaults.takesMscale);
   } else if (type == "mrope") {
     // The three positions of a text's token are one and the same.
     out.type = "none";
@@ -292,8 +300,7 @@ std::optional<RopeSettings> readRope(Config &config, int64_t headDim,
         (parameters || object->members.empty()))
       members->finish("a plain rotary embedding");
     else
-      readScaling(config, *members, rope, length, settings.context,
-                  defaults.takesAlpha);
+      readScaling(config, *members, rope, length, settings.context, defaults);
   }
   return settings;
 }
@@ -341,8 +348,7 @@ std::optional<RopeSettings> readLocalRope(Config &config, int64_t headDim,
   if (!members.peek("rope_type"))
     members.finish("a plain rotary embedding");
   else
-    readScaling(config, members, rope, headDim, settings.context,
-                defaults.takesAlpha);
+    readScaling(config, members, rope, headDim, settings.context, defaults);
   return settings;
 }
 

@@ -30,6 +30,8 @@ struct RopeDefaults {
   std::optional<spec::RopeScaling> scaling;
   /// "llama_4_scaling_beta" says how queries grow with their position.
   bool takesGrowth = false;
+  /// With "short_mscale" and "long_mscale", a longrope says its temperature.
+  bool takesMscale = false;
   /// With "alpha", a dynamic scaling is a base of theta alpha^(d / (d - 2)).
   bool takesAlpha = false;
 };

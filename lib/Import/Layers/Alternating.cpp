@@ -23,13 +23,23 @@ using namespace attune;
 
 using Body = llvm::function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
-/// Among numbers of [batch, tokens, channels]: those of one, of [batch, tokens]
-/// or of [channels].
+static Value numberOf(OpBuilder &b, Location at, double x) {
+  return arith::ConstantOp::create(b, at, b.getF32FloatAttr(float(x)));
+}
+
+/// Among numbers of [batch, tokens, channels]: those of one, of [batch,
+/// tokens], of [channels] or a single one.
 static AffineMap mapOf(OpBuilder &builder, int64_t rank, Value operand) {
   AffineMap all = builder.getMultiDimIdentityMap(rank);
   int64_t own = typeOf(operand).getRank();
   if (own == rank)
     return all;
+  if (llvm::all_equal(typeOf(operand).getShape()) &&
+      typeOf(operand).getDimSize(0) == 1)
+    return AffineMap::getMultiDimIdentityMap(own, builder.getContext())
+        .replaceDimsAndSymbols(
+            SmallVector<AffineExpr>(own, builder.getAffineConstantExpr(0)), {},
+            rank, 0);
   return own == 1 ? AffineMap::get(rank, 0, builder.getAffineDimExpr(rank - 1),
                                    builder.getContext())
                   : all.dropResult(rank - 1);
@@ -42,6 +52,12 @@ static SmallVector<Value> widened(OpBuilder &b, Location at, ValueRange args) {
     if (!number.getType().isF32())
       number = arith::ExtFOp::create(b, at, b.getF32Type(), number);
   return wide;
+}
+
+static Value narrowed(OpBuilder &b, Location at, Value x, Type type) {
+  return x.getType() == type
+             ? x
+             : arith::TruncFOp::create(b, at, type, x).getResult();
 }
 
 /// What `body` makes of the numbers of all operands, in the first one's shape.
@@ -63,7 +79,10 @@ static Value pointwise(OpBuilder &builder, Location loc,
              ValueRange(dest), maps, parallel,
              [&](OpBuilder &b, Location at, ValueRange args) {
                linalg::YieldOp::create(
-                   b, at, body(b, at, widened(b, at, args.drop_back())));
+                   b, at,
+                   narrowed(b, at,
+                            body(b, at, widened(b, at, args.drop_back())),
+                            type.getElementType()));
              })
       .getResult(0);
 }
@@ -428,6 +447,50 @@ Value LayerImporter::sparseFFN(const spec::FFN &ffn, const std::string &role,
   gate = arith::MulFOp::create(builder, at, gate, up);
   return stateProjection(at, role + "down", gate, width, /*bias=*/false,
                          residual);
+}
+
+/// xIELU of `x`, with the learned numbers [1, 1] of its two sides.
+static Value xielu(OpBuilder &builder, Location loc, Value x, Value positive,
+                   Value negative) {
+  auto activated = [&](Value value, attune::Activation function) -> Value {
+    return ActivationOp::create(builder, loc, value, function);
+  };
+  Value low = pointwise(
+      builder, loc, x, [](OpBuilder &b, Location at, ValueRange args) -> Value {
+        return arith::MinimumFOp::create(b, at, args[0],
+                                         numberOf(b, at, -1e-6));
+      });
+  Value operands[] = {x, activated(low, attune::Activation::Elu),
+                      activated(positive, attune::Activation::Softplus),
+                      activated(negative, attune::Activation::Softplus)};
+  return pointwise(
+      builder, loc, operands,
+      [](OpBuilder &b, Location at, ValueRange args) -> Value {
+        Value half = numberOf(b, at, 0.5);
+        auto mul = [&](Value x, Value y) -> Value {
+          return arith::MulFOp::create(b, at, x, y);
+        };
+        Value above = mul(mul(args[2], args[0]), args[0]);
+        Value below = mul(arith::SubFOp::create(b, at, args[1], args[0]),
+                          arith::AddFOp::create(b, at, half, args[3]));
+        Value isAbove = arith::CmpFOp::create(b, at, arith::CmpFPredicate::OGT,
+                                              args[0], numberOf(b, at, 0));
+        Value bent = arith::SelectOp::create(b, at, isAbove, above, below);
+        return arith::AddFOp::create(b, at, bent, mul(half, args[0]));
+      });
+}
+
+Value LayerImporter::xieluFFN(const spec::FFN &ffn, const std::string &role,
+                              Value input, int64_t width, Value residual) {
+  Location at = loc(ffn.location);
+  Value up = stateProjection(at, role + "up", input, ffn.width, ffn.bias);
+  Value positive = weight(at, role + "alpha_p", 1, 1);
+  Value negative = weight(at, role + "alpha_n", 1, 1);
+  if (!up || !positive || !negative)
+    return {};
+  return stateProjection(at, role + "down",
+                         xielu(builder, at, up, positive, negative), width,
+                         ffn.bias, residual);
 }
 
 //===----------------------------------------------------------------------===//

@@ -23,6 +23,8 @@ static RankedTensorType withWidth(Value value, int64_t width, Type element) {
 static RouterScoring toScoring(const spec::Router &router) {
   if (router.scores == spec::RouterScores::Sigmoid)
     return RouterScoring::Sigmoid;
+  if (router.scores == spec::RouterScores::SparseMixer)
+    return RouterScoring::SparseMixer;
   return router.softmaxAfter ? RouterScoring::TopSoftmax
                              : RouterScoring::Softmax;
 }

@@ -214,6 +214,8 @@ Value LayerImporter::ffn(const spec::FFN &ffn, StringRef prefix, Value input,
   }
   if (ffn.sparsity != 0)
     return sparseFFN(ffn, role, input, width, residual);
+  if (ffn.xielu)
+    return xieluFFN(ffn, role, input, width, residual);
   Value up, upBias, downBias;
   if (ffn.gated) {
     std::pair<std::string, int64_t> weightRoles[] = {{"gate.weight", inner},

@@ -352,6 +352,9 @@ private:
   mlir::Value besideLaurel(const spec::Block &block, mlir::Value x);
   /// What is above the quantile of a gate's distribution, less that.
   mlir::Value sparseGate(mlir::Location at, double sparsity, mlir::Value gate);
+  /// A feed-forward layer whose activation has learned numbers.
+  mlir::Value xieluFFN(const spec::FFN &ffn, const std::string &role,
+                       mlir::Value input, int64_t width, mlir::Value residual);
   mlir::Value sparseFFN(const spec::FFN &ffn, const std::string &role,
                         mlir::Value input, int64_t width, mlir::Value residual);
   /// x + scale * result, whose channels are first scaled by the weights that

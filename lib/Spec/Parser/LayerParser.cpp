@@ -415,6 +415,10 @@ FFN LayerParser::parseFFN(const Object &object) {
   if (ffn.sparsity != 0 && (!ffn.gated || ffn.bias))
     object.error("sparsity", "belongs to a feed-forward layer that is gated "
                              "and has no biases");
+  ffn.xielu = object.boolean("xielu", false);
+  for (const char *key : {"activation", "gated", "shift"})
+    if (ffn.xielu && object.has(key))
+      object.error(key, "has no meaning beside 'xielu'");
   ffn.adapterRank = object.integer("adapter_rank", 0).value_or(0);
   if (ffn.adapterRank && !inMemory)
     object.error("adapter_rank", "belongs to a block with 'memory'");

@@ -25,11 +25,15 @@ Router LayerParser::parseRouter(const Object &object, Known experts,
   router.eps = object.number("eps", 0);
   router.scale = object.number("scale", 1);
 
-  if (router.softmaxAfter && router.scores == RouterScores::Sigmoid)
+  bool mixes = router.scores == RouterScores::SparseMixer;
+  if (router.softmaxAfter && router.scores != RouterScores::Softmax)
     object.error("softmax_after", "belongs to softmax scores");
   if (router.eps < 0)
     object.error("eps", "expected 0 or more");
-  if (!router.renormalise && object.has("eps"))
+  for (const char *key : {"select_bias", "renormalise", "active_groups"})
+    if (mixes && object.has(key))
+      object.error(key, "has no meaning for sparse_mixer scores");
+  if (!router.renormalise && !mixes && object.has("eps"))
     object.error("eps", "is added to the sum that 'renormalise' divides by");
   if (experts && groups && *experts % *groups != 0)
     object.error("groups", std::to_string(*experts) +

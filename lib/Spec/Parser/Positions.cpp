@@ -122,9 +122,7 @@ void LayerParser::parseShapes(const Object &object, Positions &positions) {
   positions.shapesInput = object.string("shapes");
   if (!antialias && object.has("shapes"))
     object.error("shapes", "belongs to positions that antialias interpolates");
-  else if (antialias && !object.has("shapes"))
-    object.missing("shapes", "the input with each image's rows and columns");
-  if (positions.grid.size() == 2 && antialias && positions.length &&
+  if (positions.grid.size() == 2 && object.has("shapes") && positions.length &&
       positions.grid[0] * positions.grid[1] < positions.length)
     object.error("grid", "has fewer places than the table's " +
                              std::to_string(positions.length) +

@@ -290,6 +290,9 @@ Conv LayerParser::parseConv(const Object &object) {
     object.error("groups", std::to_string(conv.groups) +
                                " does not divide the " + std::to_string(*out) +
                                " channels of the result");
+  conv.placesFirst = object.boolean("places_first", false);
+  if (conv.placesFirst && (dims != 2 || conv.groups != 1))
+    object.error("places_first", "belongs to two dimensions without groups");
   width = out;
   grid = dims == 2;
   behindGrid = false;

@@ -25,6 +25,9 @@ const ObjectType &ffnType() {
            "gated: of the gate is taken what leaves this share of a normal "
            "distribution of its mean and deviation below 0, and what is "
            "negative becomes 0; default 0, which takes nothing"},
+          {"xielu", boolean(),
+           "in place of 'activation', not gated: xIELU, whose two sides have a "
+           "learned number each; default false"},
           {"adapter_rank", integer(1),
            "in 'memory', gated: add products of two thin matrices to the gate "
            "and what it multiplies; default none"},

@@ -14,8 +14,10 @@ const ObjectType &routerType() {
       "router",
       "How the experts of a token are chosen and weighted.",
       {
-          {"scores", choice({"softmax", "sigmoid"}),
-           "of all experts, or of each on its own; default softmax"},
+          {"scores", choice({"softmax", "sigmoid", "sparse_mixer"}),
+           "of all experts, of each on its own, or of each chosen one its "
+           "share among those near it that were not chosen before; default "
+           "softmax"},
           {"softmax_after", boolean(),
            "softmax over the chosen experts only; default false"},
           {"select_bias", boolean(),
@@ -31,7 +33,10 @@ const ObjectType &routerType() {
            "two; default max"},
           {"renormalise", boolean(),
            "weights of a token sum to 1; default false"},
-          {"eps", number(), "added to their sum; default 0"},
+          {"eps", number(),
+           "added to their sum; of sparse_mixer: a logit is near another one "
+           "if it is below by no more than twice this share of the larger "
+           "size; default 0"},
           {"scale", number(), "multiplies the weights; default 1"},
       },
       {},

@@ -235,15 +235,17 @@ static const ObjectType &positionsType() {
            "learned: rows and columns of the image that the tables are for"},
           {"interpolate",
            choice({"none", "bilinear", "bicubic", "corners", "centre",
-                   "antialias"}),
+                   "antialias", "antialias_bicubic"}),
            "learned, over a grid: how the table is stretched to an image of "
            "another size (corners: bilinear, and corners stay where they are; "
            "centre: the middle of the table, as it is; antialias: bilinear, "
-           "over as many places as one of a smaller image covers, for images "
-           "whose sizes are 'shapes'); default none"},
+           "over as many places as one of a smaller image covers; "
+           "antialias_bicubic: bicubic, over as many "
+           "places); default none"},
           {"shapes", string(),
-           "antialias: an i64 input [batch, 2], the rows and columns of each "
-           "image; tokens behind its last are at its first place"},
+           "antialias, for images of different sizes: an i64 input [batch, 2], "
+           "the rows and columns of each image; tokens behind its last are at "
+           "its first place; default the image's own size"},
       },
       {},
       {}};

@@ -84,6 +84,9 @@ const ObjectType &convType() {
           {"stride", either({integer(1), array(integer(1), 2)}), "default 1"},
           {"padding", either({integer(0), array(integer(0), 2)}),
            "zeros on each side; default 0"},
+          {"places_first", boolean(),
+           "two dimensions: columns of the weight are the kernel's places row "
+           "by row, each with all channels; default false"},
           {"same", boolean(),
            "one dimension: a place for each stride that is begun, by half of "
            "what the kernel has more in zeros, behind by one less if that is "

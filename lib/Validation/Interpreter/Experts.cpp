@@ -41,6 +41,23 @@ static void toShares(std::vector<double> &values) {
     value /= sum;
 }
 
+/// Of each chosen expert its share of a softmax over those near it that were
+/// not chosen before.
+static std::vector<double> sharesOfNear(std::vector<double> s,
+                                        const std::vector<int64_t> &order,
+                                        double eps) {
+  std::vector<double> shares;
+  for (int64_t expert : order) {
+    double best = s[expert], sum = 0;
+    for (double x : s)
+      if (best - x <= 2 * eps * std::max(std::abs(x), best))
+        sum += std::exp(x - best);
+    shares.push_back(1 / sum);
+    s[expert] = -HUGE_VAL;
+  }
+  return shares;
+}
+
 static bool runRouter(Step &step) {
   auto op = cast<RouterOp>(step.op);
   const Array &logits = step.in[0].array();
@@ -85,6 +102,8 @@ static bool runRouter(Step &step) {
       w.push_back(s[e]);
     if (op.getScoring() == RouterScoring::TopSoftmax)
       toShares(w);
+    if (op.getScoring() == RouterScoring::SparseMixer)
+      w = sharesOfNear(s, order, op.getEps().convertToFloat());
     double sum = std::accumulate(w.begin(), w.end(), 0.0);
     for (int64_t a = 0; a < active; ++a) {
       if (op.getRenormalise())

@@ -121,7 +121,8 @@ private:
     int64_t width = widthOf(logits);
     Row row{logits, {token}};
     std::function<Value(KernelBuilder &, Value)> score;
-    if (op.getScoring() != RouterScoring::TopSoftmax)
+    if (op.getScoring() != RouterScoring::TopSoftmax &&
+        op.getScoring() != RouterScoring::SparseMixer)
       score = scoring(k, op.getScoring(), row);
     return forColumns(
         k, width, lanes, scratch(k, width),
@@ -228,9 +229,64 @@ private:
         })[0];
   }
 
+  /// With sparse_mixer: of each chosen expert its share of a softmax over those
+  /// near it that were not chosen before.
+  Value sharesOfNear(KernelBuilder &k, RouterOp op, Value logits, Value experts,
+                     Value token, int64_t active, Value tile) const {
+    int64_t width = widthOf(logits);
+    double twice = 2 * op.getEps().convertToDouble();
+    Row row{logits, {token}};
+    Value left = forColumns(
+        k, width, lanes, scratch(k, width),
+        [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
+          Value x = row.load(k, column, lanes, valid, kLowest);
+          return Values{k.store(x, c[0], {column}, valid)};
+        })[0];
+    Value zero = k.index(0);
+    return k.forLoop(
+        zero, k.index(active), 1, {tile, left},
+        [&](KernelBuilder &k, Value a, ValueRange outer) {
+          Value number = arith::IndexCastOp::create(
+              k.b, k.loc, k.b.getIndexType(),
+              tensor::ExtractOp::create(k.b, k.loc, experts,
+                                        ValueRange{token, a})
+                  .getResult());
+          Value best = k.splat(k.loadScalar(outer[1], {number}), lanes);
+          Row rest{outer[1], {}};
+          Value sums = forColumns(
+              k, width, lanes, k.splat(0.0, lanes),
+              [&](KernelBuilder &k, Value column, Value valid, ValueRange c) {
+                // Minus infinity is near in name and adds nothing.
+                Value x = rest.load(k, column, lanes, valid, kLowest);
+                Value below = arith::SubFOp::create(k.b, k.loc, best, x);
+                Value size = arith::MaximumFOp::create(
+                    k.b, k.loc, math::AbsFOp::create(k.b, k.loc, x), best);
+                Value isNear = arith::CmpFOp::create(
+                    k.b, k.loc, arith::CmpFPredicate::OLE, below,
+                    arith::MulFOp::create(k.b, k.loc, size,
+                                          k.splat(twice, lanes)));
+                Value share = math::ExpOp::create(
+                    k.b, k.loc, arith::SubFOp::create(k.b, k.loc, x, best));
+                share = arith::SelectOp::create(k.b, k.loc, isNear, share,
+                                                k.splat(0.0, lanes));
+                return Values{arith::AddFOp::create(k.b, k.loc, c[0], share)};
+              })[0];
+          Value total = vector::ReductionOp::create(
+              k.b, k.loc, vector::CombiningKind::ADD, sums);
+          Value weight = arith::DivFOp::create(
+              k.b, k.loc, k.f32(op.getScale().convertToDouble()), total);
+          return Values{tensor::InsertOp::create(k.b, k.loc, weight, outer[0],
+                                                 ValueRange{zero, a}),
+                        tensor::InsertOp::create(k.b, k.loc, k.f32(kLowest),
+                                                 outer[1], number)};
+        })[0];
+  }
+
   /// The weights of the chosen experts of a token.
   Value shares(KernelBuilder &k, RouterOp op, Value logits, Value experts,
                Value token, int64_t active, Value tile) const {
+    if (op.getScoring() == RouterScoring::SparseMixer)
+      return sharesOfNear(k, op, logits, experts, token, active, tile);
     Value zero = k.index(0);
     tile = k.forLoop(zero, k.index(active), 1, tile,
                      [&](KernelBuilder &k, Value a, ValueRange c) {

@@ -85,8 +85,8 @@ struct LowerRouterByWarps final : OpRewritePattern<RouterOp> {
       rewriter.setInsertionPointToStart(loop.getBody());
       Value token = loop.getInductionVar(0), lane = loop.getInductionVar(1);
       Lane mine(k, op, logits, token, lane);
-      Value expert = mine.choose(k);
-      Value weight = mine.weigh(k, expert);
+      auto [expert, share] = mine.choose(k);
+      Value weight = mine.weigh(k, expert, share);
       expert =
           arith::ExtUIOp::create(k.b, k.loc, rewriter.getI64Type(), expert);
       // Lanes behind the last rank store nothing.
@@ -145,13 +145,15 @@ private:
       }
     }
 
-    /// The number of the expert of this lane's rank.
-    Value choose(KernelBuilder &k) {
+    /// The number of the expert of this lane's rank, and with sparse_mixer its
+    /// share.
+    std::pair<Value, Value> choose(KernelBuilder &k) {
       SmallVector<Value> own;
       for (Value place : places)
         own.push_back(k.loadScalar(logits, {token, place}));
       Value scores = onlyThere(k, toVector(k, own));
-      if (op.getScoring() != RouterScoring::TopSoftmax) {
+      bool mixes = op.getScoring() == RouterScoring::SparseMixer;
+      if (op.getScoring() != RouterScoring::TopSoftmax && !mixes) {
         score = scoring(k, scores);
         scores = score(k, scores);
       }
@@ -164,8 +166,11 @@ private:
       scores = onlyThere(k, scores);
       if (op.getActiveGroups() < op.getGroups())
         scores = dropGroups(k, scores);
-      return k.forLoop(
-          k.index(0), k.index(active), 1, {scores, number(k, 0)},
+      SmallVector<Value> carried = {scores, number(k, 0)};
+      if (mixes)
+        carried.push_back(k.f32(0.0));
+      Values chosen = k.forLoop(
+          k.index(0), k.index(active), 1, carried,
           [&](KernelBuilder &k, Value rank, ValueRange c) {
             Value best = k.f32(kLowest), whose = number(k, 0);
             for (auto [i, mine] : llvm::enumerate(numbers)) {
@@ -174,19 +179,28 @@ private:
               best = select(k, better, x, best);
               whose = select(k, better, mine, whose);
             }
-            whose = bestOfWarp(k, best, whose)[1];
+            Values found = bestOfWarp(k, best, whose);
+            whose = found[1];
             SmallVector<Value> rest;
             for (auto [i, mine] : llvm::enumerate(numbers))
               rest.push_back(
                   select(k, compare(k, arith::CmpIPredicate::eq, mine, whose),
                          k.f32(kLowest), element(k, c[0], int64_t(i))));
             Value isMine = compare(k, arith::CmpIPredicate::eq, rank, lane);
-            return Values{toVector(k, rest), select(k, isMine, whose, c[1])};
-          })[1];
+            Values next = {toVector(k, rest), select(k, isMine, whose, c[1])};
+            if (mixes)
+              next.push_back(
+                  select(k, isMine, shareOfNear(k, c[0], found[0]), c[2]));
+            return next;
+          });
+      return {chosen[1], mixes ? chosen[2] : Value()};
     }
 
-    /// The weight of that expert.
-    Value weigh(KernelBuilder &k, Value expert) {
+    /// The weight of that expert, of which sparse_mixer knows the share.
+    Value weigh(KernelBuilder &k, Value expert, Value share) {
+      if (share)
+        return arith::MulFOp::create(k.b, k.loc, share,
+                                     k.f32(op.getScale().convertToDouble()));
       Value isRank =
           compare(k, arith::CmpIPredicate::slt, lane, k.index(active));
       Value place =
@@ -252,6 +266,24 @@ private:
         return arith::DivFOp::create(k.b, k.loc, exponential(k, x),
                                      k.splat(total, lanesOf(x)));
       };
+    }
+
+    /// The share of the score `best` of a softmax over those near it.
+    Value shareOfNear(KernelBuilder &k, Value scores, Value best) {
+      int64_t lanes = cast<VectorType>(scores.getType()).getDimSize(0);
+      Value all = k.splat(best, lanes);
+      Value below = arith::SubFOp::create(k.b, k.loc, all, scores);
+      Value size = maximum(k, math::AbsFOp::create(k.b, k.loc, scores), all);
+      Value reach = arith::MulFOp::create(
+          k.b, k.loc, size, k.splat(2 * op.getEps().convertToDouble(), lanes));
+      Value isNear = arith::CmpFOp::create(
+          k.b, k.loc, arith::CmpFPredicate::OLE, below, reach);
+      Value share = math::ExpOp::create(
+          k.b, k.loc, arith::SubFOp::create(k.b, k.loc, scores, all));
+      share = arith::SelectOp::create(k.b, k.loc, isNear, share,
+                                      k.splat(0.0, lanes));
+      Value total = sumOfWarp(k, fold(k, vector::CombiningKind::ADD, share));
+      return arith::DivFOp::create(k.b, k.loc, k.f32(1.0), total);
     }
 
     /// Zero for the experts of all but the best groups. The lane of a group

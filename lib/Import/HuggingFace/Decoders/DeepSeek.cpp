@@ -1,4 +1,4 @@
-//===- DeepSeek.cpp - DeepSeek and GLM-4.7-Flash ----------------*- C++ -*-===//
+//===- DeepSeek.cpp - DeepSeek, GLM-4.7-Flash and GLM-5 ---------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,7 +21,10 @@ struct DeepSeekDefaults {
   int64_t dense = 0;
   ExpertDefaults experts;
   LatentDefaults latent;
-  bool index = false; ///< chooses the keys that a query sees (V3.2)
+  /// Heads of the index that chooses the keys that a query sees (V3.2); 0:
+  /// there is none.
+  int64_t indexHeads = 0;
+  bool indexInterleaved = false;
   bool lists = false; ///< "mlp_layer_types" is read
 };
 } // namespace
@@ -59,10 +62,12 @@ static void readSoftmaxRouter(Config &config, Router &router) {
 
 /// The index of version 3.2. Scores of bytes and the Hadamard transform before
 /// them, which changes no product, are a matter of DeepSeek's kernels.
-static void readIndex(Config &config, LlamaConfig &llama) {
+static void readIndex(Config &config, LlamaConfig &llama,
+                      const DeepSeekDefaults &defaults) {
   KeyIndex index;
   index.location = config.locate("index_topk");
-  index.heads = config.integer("index_n_heads", 64);
+  index.heads = config.integer("index_n_heads", defaults.indexHeads);
+  index.interleaved = defaults.indexInterleaved;
   index.headDim = config.integer("index_head_dim", 128);
   index.top = config.integer("index_topk", 2048);
   index.norm.eps = 1e-6;
@@ -110,8 +115,8 @@ importDeepSeek(ImportContext &context, DeepSeekDefaults defaults,
   if (defaults.lists)
     kinds = readKinds(config, "mlp_layer_types", llama->layers,
                       {"dense", "sparse"});
-  if (defaults.index) {
-    readIndex(config, *llama);
+  if (defaults.indexHeads) {
+    readIndex(config, *llama, defaults);
     readKinds(config, "layer_types", llama->layers,
               {"deepseek_sparse_attention"});
   }
@@ -173,7 +178,8 @@ std::optional<Model> importDeepSeekV32(ImportContext &context) {
   DeepSeekDefaults defaults = thirdVersion();
   defaults.name = "deepseek_v32";
   defaults.llama.length = 163840;
-  defaults.index = defaults.lists = true;
+  defaults.indexHeads = 64;
+  defaults.lists = true;
   return importDeepSeek(context, defaults, readSigmoidRouter);
 }
 
@@ -199,6 +205,41 @@ std::optional<Model> importGLM4MoELite(ImportContext &context) {
   defaults.experts.groups = defaults.experts.activeGroups = 1;
   defaults.experts.scale = 1.8;
   defaults.experts.oneIsLeft = false;
+  return importDeepSeek(context, defaults, readSigmoidRouter);
+}
+
+/// GLM-5: version 3.2 in other sizes, with an index that turns pairs of
+/// neighbours. Layers that take the keys of the one before are refused.
+std::optional<Model> importGLMMoEDSA(ImportContext &context) {
+  Config &config = context.config;
+  DeepSeekDefaults defaults = thirdVersion();
+  defaults.name = "glm_moe_dsa";
+  defaults.lists = true;
+  defaults.llama.width = 6144;
+  defaults.llama.inner = 12288;
+  defaults.llama.layers = 78;
+  defaults.llama.heads = 64;
+  defaults.llama.vocab = 154880;
+  defaults.llama.length = 202752;
+  defaults.llama.eps = 1e-5;
+  defaults.latent = {/*rank=*/512, /*queryRank=*/2048, /*nopeDim=*/192,
+                     /*valueDim=*/256};
+  defaults.experts.groups = defaults.experts.activeGroups = 1;
+  defaults.experts.oneIsLeft = false;
+  defaults.indexHeads = 32;
+  defaults.indexInterleaved = true;
+  const char *why = "layers that see the keys which an earlier one chose are "
+                    "not supported";
+  readKinds(config, "indexer_types",
+            config.layers("num_hidden_layers", defaults.llama.layers),
+            {"full"});
+  if (config.get("index_topk_pattern"))
+    config.error("index_topk_pattern", why);
+  if (config.integer("index_topk_freq", 1) != 1)
+    config.error("index_topk_freq", why);
+  config.mustBeTrue("indexer_rope_interleave",
+                    "its class turns pairs of neighbours");
+  config.ignore({"index_skip_topk_offset"});
   return importDeepSeek(context, defaults, readSigmoidRouter);
 }
 

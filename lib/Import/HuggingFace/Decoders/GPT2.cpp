@@ -22,7 +22,7 @@ std::optional<GPT2Config> readGPT2(ImportContext &context, const char *name,
   gpt.width = config.integer(defaults.widthKey, defaults.width);
   gpt.heads = config.integer(defaults.headsKey, defaults.heads);
   gpt.layers = config.layers(defaults.layersKey, defaults.layers);
-  gpt.vocab = config.integer("vocab_size", 50257);
+  gpt.vocab = config.integer("vocab_size", defaults.vocab);
   gpt.length = config.integer(defaults.lengthKey, defaults.length);
   int64_t inner = config.integer(defaults.innerKey, 4 * gpt.width);
   gpt.tied = config.flag("tie_word_embeddings", true);
@@ -98,6 +98,44 @@ std::optional<Model> importGPT2(ImportContext &context) {
                   {"ffn.up", "mlp.c_fc", Layout::Transposed},
                   {"ffn.down", "mlp.c_proj", Layout::Transposed}};
   return buildGPT2(context, *gpt);
+}
+
+/// The first GPT: norms after the sublayers, none at the end.
+std::optional<Model> importOpenAIGPT(ImportContext &context) {
+  Config &config = context.config;
+  GPT2Defaults defaults;
+  defaults.vocab = 40478;
+  defaults.length = 512;
+  std::optional<GPT2Config> gpt = readGPT2(context, "openai-gpt", defaults);
+  std::string name = config.text("afn", "gelu");
+  // Its "gelu" is the tanh form.
+  std::optional<Activation> activation =
+      config.activationNamed(name == "gelu" ? "gelu_new" : name, "afn");
+  config.ignore({"attn_pdrop", "embd_pdrop", "resid_pdrop", "n_ctx",
+                 "n_special", "predict_special_tokens"});
+  if (!gpt || !activation || config.hasErrors())
+    return std::nullopt;
+  gpt->block.placement = Placement::Post;
+  gpt->block.ffn->activation = *activation;
+  Model model;
+  model.name = gpt->name;
+  model.context = gpt->length;
+  StreamBuilder stream(
+      config, context.prefixFor("transformer.", "tokens_embed.weight"));
+  stream.embedding("tokens_embed", gpt->vocab, gpt->width);
+  stream.learnedPositions("positions_embed", gpt->length, /*offset=*/0,
+                          gpt->keys.lengthKey);
+  stream.blocks("h.{i}", gpt->keys.layersKey, gpt->layers, gpt->block,
+                {{"norm1", "ln_1"},
+                 {"attention.qkv", "attn.c_attn", Layout::TransposedBlocks},
+                 {"attention.o", "attn.c_proj", Layout::Transposed},
+                 {"norm2", "ln_2"},
+                 {"ffn.up", "mlp.c_fc", Layout::Transposed},
+                 {"ffn.down", "mlp.c_proj", Layout::Transposed}});
+  if (context.languageModel)
+    stream.head("lm_head", gpt->vocab, gpt->tied ? "tokens_embed" : "");
+  model.streams.push_back(stream.take());
+  return model;
 }
 
 } // namespace attune::hf

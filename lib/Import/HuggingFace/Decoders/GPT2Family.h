@@ -17,7 +17,7 @@ namespace attune::hf {
 struct GPT2Defaults {
   const char *widthKey = "n_embd", *headsKey = "n_head", *layersKey = "n_layer";
   const char *lengthKey = "n_positions", *innerKey = "n_inner";
-  int64_t width = 768, heads = 12, layers = 12, length = 1024;
+  int64_t width = 768, heads = 12, layers = 12, length = 1024, vocab = 50257;
   const char *activation = "gelu_new";
 };
 

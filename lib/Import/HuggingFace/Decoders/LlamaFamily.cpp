@@ -144,7 +144,9 @@ std::optional<LlamaConfig> readLlama(ImportContext &context, const char *name,
   llama.norm.location = config.locate(defaults.epsKey);
   llama.tied = config.flag("tie_word_embeddings", defaults.tied);
   std::optional<Activation> activation =
-      config.activation(defaults.activationKey, defaults.activation);
+      defaults.activationKey
+          ? config.activation(defaults.activationKey, defaults.activation)
+          : Activation::Identity;
   bool explicitDim = config.peek("head_dim") || defaults.headDim;
   int64_t headDim = config.integer(
       "head_dim",

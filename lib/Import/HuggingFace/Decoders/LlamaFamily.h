@@ -23,7 +23,7 @@ struct LlamaDefaults {
   const char *layersKey = "num_hidden_layers";
   const char *epsKey = "rms_norm_eps";
   double eps = 1e-6;
-  const char *activationKey = "hidden_act";
+  const char *activationKey = "hidden_act"; ///< null: the importer says it
   const char *activation = "silu";
   bool tied = false;
   bool readsCausal = false; ///< "is_causal"

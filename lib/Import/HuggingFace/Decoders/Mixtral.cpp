@@ -30,12 +30,8 @@ std::optional<Model> importMixtral(ImportContext &context) {
   moe.width = llama->block.ffn->width;
   moe.activation = llama->block.ffn->activation;
   moe.router.renormalise = true;
-  for (auto [role, tensor] :
-       {std::pair("moe.router", "block_sparse_moe.gate"),
-        std::pair("moe.experts.{e}.gate", "block_sparse_moe.experts.{e}.w1"),
-        std::pair("moe.experts.{e}.up", "block_sparse_moe.experts.{e}.w3"),
-        std::pair("moe.experts.{e}.down", "block_sparse_moe.experts.{e}.w2")})
-    llama->tensors.push_back({role, tensor});
+  for (const TensorName &name : blockSparseTensors())
+    llama->tensors.push_back(name);
   return buildMixture(context, *llama, moe, [](int64_t) { return true; });
 }
 

@@ -110,6 +110,13 @@ std::set<int64_t> readDenseLayers(Config &config) {
   return layers;
 }
 
+TensorNames blockSparseTensors() {
+  return {{"moe.router", "block_sparse_moe.gate"},
+          {"moe.experts.{e}.gate", "block_sparse_moe.experts.{e}.w1"},
+          {"moe.experts.{e}.up", "block_sparse_moe.experts.{e}.w3"},
+          {"moe.experts.{e}.down", "block_sparse_moe.experts.{e}.w2"}};
+}
+
 TensorNames mixtureTensors(const char *shared) {
   // Tables keep pointers; the two names of shared experts are known.
   bool plural = std::string_view(shared) == "shared_experts";

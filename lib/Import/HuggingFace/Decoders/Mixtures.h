@@ -63,6 +63,9 @@ spec::MoE readRoutedExperts(Config &config, const ExpertDefaults &defaults,
 /// "mlp_only_layers" of Qwen's mixtures: numbers of layers without experts.
 std::set<int64_t> readDenseLayers(Config &config);
 
+/// Names of "block_sparse_moe.gate" and its experts' w1, w2 and w3.
+TensorNames blockSparseTensors();
+
 /// Names of "mlp.gate", "mlp.experts.{e}" and the shared expert `shared`.
 TensorNames mixtureTensors(const char *shared);
 

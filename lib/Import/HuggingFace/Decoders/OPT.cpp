@@ -1,4 +1,4 @@
-//===- OPT.cpp - config.json of OPT -----------------------------*- C++ -*-===//
+//===- OPT.cpp - config.json of OPT and BioGPT ------------------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -90,6 +90,65 @@ std::optional<Model> importOPT(ImportContext &context) {
     project("project_out", embedded);
   if (context.languageModel)
     stream.head("lm_head", vocab, tied ? "embed_tokens" : "");
+  model.streams.push_back(stream.take());
+  return model;
+}
+
+/// OPT's blocks and positions; embeddings are scaled. Norms take no eps of the
+/// configuration.
+std::optional<Model> importBioGPT(ImportContext &context) {
+  Config &config = context.config;
+  int64_t width = config.integer("hidden_size", 1024);
+  int64_t layers = config.layers("num_hidden_layers", 24);
+  int64_t heads = config.integer("num_attention_heads", 16);
+  int64_t inner = config.integer("intermediate_size", 4096);
+  int64_t vocab = config.integer("vocab_size", 42384);
+  int64_t length = config.integer("max_position_embeddings", 1024);
+  std::optional<Activation> activation =
+      config.activation("hidden_act", "gelu");
+  bool scaled = config.flag("scale_embedding", true);
+  bool tied = config.flag("tie_word_embeddings", true);
+  // These act in training only, but for the eps.
+  config.ignore({"activation_dropout", "attention_probs_dropout_prob",
+                 "hidden_dropout_prob", "layer_norm_eps", "layerdrop"});
+  config.mustShare("num_attention_heads", heads, "hidden_size", width);
+  if (config.hasErrors())
+    return std::nullopt;
+  Block body;
+  body.norm.location = config.locate("hidden_size");
+  Attention &attention = body.attention.emplace();
+  attention.heads = attention.kvHeads = heads;
+  attention.headDim = attention.valueDim = width / heads;
+  attention.qkvBias = attention.outBias = true;
+  attention.scale = 1 / std::sqrt(double(width / heads));
+  attention.causal = Causal::BottomRight;
+  attention.location = config.locate("num_attention_heads");
+  FFN &ffn = body.ffn.emplace();
+  ffn.width = inner;
+  ffn.activation = *activation;
+  ffn.location = config.locate("intermediate_size");
+
+  Model model;
+  model.name = "biogpt";
+  model.context = length;
+  StreamBuilder stream(config,
+                       context.prefixFor("biogpt.", "embed_tokens.weight"));
+  stream.embedding("embed_tokens", vocab, width,
+                   scaled ? std::sqrt(double(width)) : 1);
+  stream.learnedPositions("embed_positions", length + 2, /*offset=*/2,
+                          "max_position_embeddings", /*skipPadding=*/true);
+  stream.blocks("layers.{i}", "num_hidden_layers", layers, body,
+                {{"norm1", "self_attn_layer_norm"},
+                 {"attention.q", "self_attn.q_proj"},
+                 {"attention.k", "self_attn.k_proj"},
+                 {"attention.v", "self_attn.v_proj"},
+                 {"attention.o", "self_attn.out_proj"},
+                 {"norm2", "final_layer_norm"},
+                 {"ffn.up", "fc1"},
+                 {"ffn.down", "fc2"}});
+  stream.norm("layer_norm", body.norm);
+  if (context.languageModel)
+    stream.head("output_projection", vocab, tied ? "embed_tokens" : "");
   model.streams.push_back(stream.take());
   return model;
 }

@@ -1,11 +1,11 @@
-//===- Phi.cpp - config.json of Phi and Phi-3 -------------------*- C++ -*-===//
+//===- Phi.cpp - config.json of Phi, Phi-3 and Phi-3.5-MoE ------*- C++ -*-===//
 //
 // Part of Attune, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "LlamaFamily.h"
+#include "Mixtures.h"
 
 namespace attune::hf {
 
@@ -83,6 +83,47 @@ std::optional<Model> importPhi3(ImportContext &context) {
                   {"ffn.gate_up", "mlp.gate_up_proj", Layout::Blocks},
                   {"ffn.down", "mlp.down_proj"}};
   return buildLlama(context, *phi);
+}
+
+/// Two experts of each token, each weighted among those whose scores are near
+/// its own, and layer norms.
+std::optional<Model> importPhiMoE(ImportContext &context) {
+  Config &config = context.config;
+  LlamaDefaults defaults;
+  defaults.inner = 6400;
+  defaults.kvHeads = 8;
+  defaults.vocab = 32064;
+  defaults.length = 4096 * 32;
+  defaults.eps = 1e-5;
+  defaults.rope.theta = 1e6;
+  defaults.rope.takesMscale = true;
+  std::optional<LlamaConfig> phi = readLlama(context, "phimoe", defaults);
+  MoE moe = readLocalExperts(config, /*experts=*/16, /*active=*/2);
+  if (moe.active != 2)
+    config.error("num_experts_per_tok", "expected 2, as its class does");
+  moe.router.scores = RouterScores::SparseMixer;
+  moe.router.eps = config.real("router_jitter_noise", 0.01);
+  bool bias = config.flag("attention_bias", false);
+  bool headBias = config.flag("lm_head_bias", false);
+  std::optional<int64_t> window = readWindow(config, std::nullopt);
+  // The noise of inputs is training's.
+  config.ignore({"input_jitter_noise", "output_router_logits",
+                 "router_aux_loss_coef", "hidden_dropout",
+                 "original_max_position_embeddings"});
+  if (!phi || config.hasErrors())
+    return std::nullopt;
+  phi->norm.kind = NormKind::LayerNorm;
+  phi->norm.bias = true;
+  phi->headBias = headBias;
+  Block &block = phi->block;
+  block.norm = phi->norm;
+  block.attention->qkvBias = block.attention->outBias = bias;
+  block.attention->window = window;
+  moe.width = block.ffn->width;
+  moe.activation = block.ffn->activation;
+  for (const TensorName &name : blockSparseTensors())
+    phi->tensors.push_back(name);
+  return buildMixture(context, *phi, moe, [](int64_t) { return true; });
 }
 
 } // namespace attune::hf

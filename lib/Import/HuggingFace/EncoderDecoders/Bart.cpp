@@ -30,6 +30,9 @@ struct Kind {
   /// M2M-100 has tensor2tensor's sines from position 2 on, whatever its files
   /// hold, no bias of logits, and other defaults.
   bool manyToMany = false;
+  /// Blenderbot's table of positions has no rows before the first one; and
+  /// other defaults.
+  bool blenderbot = false;
 };
 
 class BartImporter {
@@ -66,7 +69,7 @@ void BartImporter::checkOldFlags() {
                     {"add_final_layer_norm", kind.preNorm},
                     {"normalize_embedding", kind.embeddingNorm},
                     {"static_position_embeddings", kind.sinusoidal},
-                    {"do_blenderbot_90_layernorm", false}})
+                    {"do_blenderbot_90_layernorm", kind.blenderbot}})
     if (config.flag(flag.key, flag.value) != flag.value)
       config.error(flag.key, std::string("is always ") +
                                  (flag.value ? "true" : "false") +
@@ -76,9 +79,10 @@ void BartImporter::checkOldFlags() {
 Stream BartImporter::stack(const std::string &name, bool decoder) {
   std::string side = name + "_";
   auto key = [&](const char *rest) { return side + rest; };
-  int64_t heads = config.integer(key("attention_heads"), 16);
-  int64_t layers = config.layers(key("layers"), 12);
-  int64_t inner = config.integer(key("ffn_dim"), 4096);
+  bool large = kind.blenderbot;
+  int64_t heads = config.integer(key("attention_heads"), large ? 32 : 16);
+  int64_t layers = config.layers(key("layers"), !large ? 12 : decoder ? 24 : 2);
+  int64_t inner = config.integer(key("ffn_dim"), large ? 10240 : 4096);
   config.get(key("layerdrop"));
   config.mustShare(key("attention_heads"), heads, "d_model", width);
   if (config.hasErrors())
@@ -120,7 +124,7 @@ Stream BartImporter::stack(const std::string &name, bool decoder) {
     positions.offset = kind.manyToMany ? 2 : 0;
     stream.add(table, "max_position_embeddings", positions);
   } else {
-    int64_t offset = kind.sinusoidal ? 0 : 2;
+    int64_t offset = kind.sinusoidal || kind.blenderbot ? 0 : 2;
     stream.learnedPositions(table, length + offset, offset,
                             "max_position_embeddings");
   }
@@ -152,9 +156,13 @@ Stream BartImporter::stack(const std::string &name, bool decoder) {
 }
 
 std::optional<Model> BartImporter::run() {
-  width = config.integer(config.oneOf({"d_model", "hidden_size"}), 1024);
-  length = config.integer("max_position_embeddings", 1024);
-  vocab = config.integer("vocab_size", kind.manyToMany ? 128112 : 50265);
+  width = config.integer(config.oneOf({"d_model", "hidden_size"}),
+                         kind.blenderbot ? 2560 : 1024);
+  length =
+      config.integer("max_position_embeddings", kind.blenderbot ? 128 : 1024);
+  vocab = config.integer("vocab_size", kind.manyToMany   ? 128112
+                                       : kind.blenderbot ? 8008
+                                                         : 50265);
   activation = config.activation("activation_function",
                                  kind.manyToMany ? "relu" : "gelu");
   if (config.flag("scale_embedding", kind.manyToMany))
@@ -246,6 +254,13 @@ std::optional<Model> importM2M100(ImportContext &context) {
   return import(context, {/*preNorm=*/true, /*embeddingNorm=*/false,
                           /*sinusoidal=*/true, /*eos=*/2, /*pad=*/1,
                           /*bos=*/0, /*start=*/2, /*manyToMany=*/true});
+}
+
+std::optional<Model> importBlenderbot(ImportContext &context) {
+  return import(context, {/*preNorm=*/true, /*embeddingNorm=*/false,
+                          /*sinusoidal=*/false, /*eos=*/2, /*pad=*/0,
+                          /*bos=*/1, /*start=*/1, /*manyToMany=*/false,
+                          /*blenderbot=*/true});
 }
 
 std::optional<Model> importMarian(ImportContext &context) {

@@ -22,6 +22,7 @@ struct Defaults {
   int64_t vocab, width, inner, layers, heads;
   const char *feedForward;
   bool tied;
+  bool ownBiases = false; ///< each block has a table of its own (UMT5)
 };
 
 /// The feed-forward layer: "relu", "gated-gelu" or the like, which newer files
@@ -91,7 +92,7 @@ private:
   Attention attention;
   RelativeBias bias;
   int64_t width = 0, vocab = 0, layers = 0, decoderLayers = 0;
-  bool gated = false, tied = true, scaled = true;
+  bool gated = false, tied = true, scaled = true, ownBiases = false;
 };
 } // namespace
 
@@ -116,6 +117,7 @@ bool T5Importer::read(const Defaults &defaults) {
   gated = feedForward.gated;
   tied = config.flag("tie_word_embeddings", defaults.tied);
   scaled = config.flag("scale_decoder_outputs", tied);
+  ownBiases = defaults.ownBiases;
   // Dropout acts in training only; n_positions limits nothing, as positions are
   // distances; output_past is older bookkeeping.
   config.ignore({"dropout_rate", "classifier_dropout", "initializer_factor",
@@ -164,10 +166,10 @@ Stream T5Importer::stack(bool decoder, bool hasHead) {
   Layer &blocks = stream.blocks(
       name + ".block.{i}", decoder ? "num_decoder_layers" : "num_layers",
       decoder ? decoderLayers : layers, block, namesOf(decoder, gated));
-  // The table of the first block serves all of them.
+  // The table of the first block serves all of them, but UMT5's.
   blocks.weights["attention.relative_bias.weight"] = {
-      {prefix + name +
-           ".block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+      {prefix + name + (ownBiases ? ".block.{i}" : ".block.0") +
+           ".layer.0.SelfAttention.relative_attention_bias.weight",
        false, 0, -1}};
   stream.norm(name + ".final_layer_norm", body.norm);
   if (hasHead) {
@@ -223,6 +225,11 @@ std::optional<Model> importT5(ImportContext &context) {
 
 std::optional<Model> importMT5(ImportContext &context) {
   return import(context, {250112, 512, 1024, 8, 6, "gated-gelu", false});
+}
+
+std::optional<Model> importUMT5(ImportContext &context) {
+  return import(context, {250112, 512, 1024, 8, 6, "gated-gelu", true,
+                          /*ownBiases=*/true});
 }
 
 } // namespace attune::hf

@@ -11,10 +11,11 @@ namespace attune::hf {
 
 using namespace spec;
 
-/// Scores of what the class token says beside the mean of all patches.
-static void classify(EncoderBuilder &builder, int64_t width) {
+/// Scores of what the class token says beside the mean of all patches, which
+/// stand behind so many tokens.
+static void classify(EncoderBuilder &builder, int64_t width, int64_t tokens) {
   StreamBuilder patches(builder.config, "", width);
-  patches.add("classifier.patches", "hidden_size", Slice{1, 0});
+  patches.add("classifier.patches", "hidden_size", Slice{tokens, 0});
   Pool mean;
   mean.kind = PoolKind::Mean;
   patches.add("classifier.mean", "hidden_size", mean).pooled = true;
@@ -29,10 +30,12 @@ static void classify(EncoderBuilder &builder, int64_t width) {
 }
 
 /// Patches, a class token, positions that serve images of every size, and
-/// blocks whose sublayers' results are scaled channel by channel.
-std::optional<Model> importDinov2(ImportContext &context) {
+/// blocks whose sublayers' results are scaled channel by channel. Registers
+/// stand behind the class token and have no positions.
+static std::optional<Model> dinov2(ImportContext &context, const char *name,
+                                   bool hasRegisters) {
   Config &config = context.config;
-  EncoderBuilder builder(context, "dinov2");
+  EncoderBuilder builder(context, name);
   EncoderSizes sizes = {768, 12, 12, 0, 1e-6, Activation::Gelu};
   sizes.width = config.integer("hidden_size", sizes.width);
   sizes.heads = config.integer("num_attention_heads", sizes.heads);
@@ -45,9 +48,10 @@ std::optional<Model> importDinov2(ImportContext &context) {
   double inner = double(sizes.width) * config.real("mlp_ratio", 4);
   bool gated = config.flag("use_swiglu_ffn", false);
   int64_t image = config.integer("image_size", 224);
-  int64_t patch = config.integer("patch_size", 14);
+  int64_t patch = config.integer("patch_size", hasRegisters ? 16 : 14);
   int64_t channels = config.integer("num_channels", 3);
   bool bias = config.flag("qkv_bias", true);
+  int64_t registers = hasRegisters ? config.count("num_register_tokens", 4) : 0;
   // Dropout and masks act in training only; a backbone's keys choose among
   // its layers.
   config.ignore({"hidden_dropout_prob", "attention_probs_dropout_prob",
@@ -64,8 +68,9 @@ std::optional<Model> importDinov2(ImportContext &context) {
   if (gated) // two thirds, rounded up to a multiple of 8
     sizes.inner = (sizes.inner * 2 / 3 + 7) / 8 * 8;
 
-  std::string prefix = context.prefixFor(
-      "dinov2.", "embeddings.patch_embeddings.projection.weight");
+  std::string prefix =
+      context.prefixFor(hasRegisters ? "dinov2_with_registers." : "dinov2.",
+                        "embeddings.patch_embeddings.projection.weight");
   builder.imageInput(channels, image, image, "batch",
                      config.locate("image_size"));
   std::vector<Dim> &shape = builder.model.inputs.back().shape;
@@ -74,17 +79,27 @@ std::optional<Model> importDinov2(ImportContext &context) {
   StreamBuilder stream(config, prefix, channels);
   stream.add("embeddings.patch_embeddings.projection", "patch_size",
              patches(channels, sizes.width, patch), sizes.width);
-  stream.add("embeddings.class_tokens", "hidden_size", ClassTokens{1})
-      .weights["weight"] = {{prefix + "embeddings.cls_token", false, 0, -1}};
+  std::string table = prefix + "embeddings.position_embeddings";
+  std::vector<WeightSource> tokens = {{prefix + "embeddings.cls_token"}};
+  std::vector<WeightSource> rows = {{table}};
+  if (registers) {
+    WeightSource own{prefix + "embeddings.register_tokens"};
+    tokens.push_back(own);
+    own.scale = 0;
+    rows = {{table, false, 0, 1}, own, {table, false, 1, -1}};
+  }
+  stream
+      .add("embeddings.class_tokens", "hidden_size", ClassTokens{1 + registers})
+      .weights["weight"] = tokens;
   Positions positions;
   positions.count = PositionCount::Tokens;
   int64_t side = image / patch;
-  positions.length = side * side + 1;
+  positions.length = side * side + 1 + registers;
   positions.grid = {side, side};
-  positions.interpolate = Interpolation::Bicubic;
+  positions.interpolate =
+      hasRegisters ? Interpolation::AntialiasBicubic : Interpolation::Bicubic;
   stream.add("embeddings.position_embeddings", "image_size", positions)
-      .weights["weight"] = {
-      {prefix + "embeddings.position_embeddings", false, 0, -1}};
+      .weights["weight"] = rows;
   Block block = encoderBlock(sizes, Placement::Pre);
   block.attention->qkvBias = bias;
   block.layerScale = true;
@@ -108,7 +123,7 @@ std::optional<Model> importDinov2(ImportContext &context) {
   stream.norm("layernorm", block.norm);
   builder.finish("encoder", "pixel_values", std::move(stream));
   if (builder.is("ForImageClassification")) {
-    classify(builder, sizes.width);
+    classify(builder, sizes.width, 1 + registers);
     return builder.take();
   }
   builder.output("last_hidden_state", prefix + "layernorm");
@@ -117,6 +132,14 @@ std::optional<Model> importDinov2(ImportContext &context) {
   builder.finish("pooled", "encoder", std::move(pooled));
   builder.output("pooler_output", prefix + "pooled");
   return builder.take();
+}
+
+std::optional<Model> importDinov2(ImportContext &context) {
+  return dinov2(context, "dinov2", /*hasRegisters=*/false);
+}
+
+std::optional<Model> importDinov2WithRegisters(ImportContext &context) {
+  return dinov2(context, "dinov2_with_registers", /*hasRegisters=*/true);
 }
 
 } // namespace attune::hf

@@ -38,8 +38,9 @@ static void patchInputs(EncoderBuilder &builder, int64_t numbers,
 SiglipVision addSiglipVision(EncoderBuilder &builder, Config &config,
                              const std::string &prefix,
                              const std::string &batch, SiglipForm form,
-                             std::optional<int64_t> layer) {
-  bool flexible = form == SiglipForm::Flexible;
+                             std::optional<int64_t> layer, ImageSize size) {
+  bool sized = form == SiglipForm::Sized;
+  bool flexible = form == SiglipForm::Flexible || sized;
   bool idefics = form == SiglipForm::Idefics3;
   EncoderSizes usual = {768, 12, 12, 3072, 1e-6, Activation::GeluTanh};
   if (idefics) {
@@ -64,17 +65,26 @@ SiglipVision addSiglipVision(EncoderBuilder &builder, Config &config,
     return tower;
   Positions positions;
   positions.count = PositionCount::Tokens;
-  int64_t numbers = flexible ? channels * patch * patch : channels;
+  int64_t numbers = flexible && !sized ? channels * patch * patch : channels;
   StreamBuilder stream(config, prefix, numbers);
   if (flexible) {
+    positions.length = image;
+    positions.grid = {side, side};
+    positions.interpolate = Interpolation::Antialias;
+  }
+  if (sized) {
+    builder.imageInput(channels, size.height, size.width, batch,
+                       config.locate(extent));
+    // The file's matrix reads a patch pixel by pixel.
+    Conv conv = patches(channels, sizes.width, patch);
+    conv.placesFirst = true;
+    stream.add("embeddings.patch_embedding", "patch_size", conv, sizes.width);
+  } else if (flexible) {
     patchInputs(builder, numbers, batch, config.locate(extent));
     Linear linear;
     linear.out = sizes.width;
     linear.bias = true;
     stream.add("embeddings.patch_embedding", "patch_size", linear, sizes.width);
-    positions.length = image;
-    positions.grid = {side, side};
-    positions.interpolate = Interpolation::Antialias;
     positions.shapesInput = "spatial_shapes";
   } else {
     builder.imageInput(channels, image, image, batch, config.locate(extent));

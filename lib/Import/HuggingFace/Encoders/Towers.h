@@ -57,9 +57,10 @@ BlocksRead addPixtralVision(EncoderBuilder &builder, Config &config,
                             int64_t layer);
 
 /// Forms of SigLIP's tower of images: for one size, for patches of images of
-/// different sizes (NaFlex), and that of Idefics 3, which is the first one but
-/// for what it has where its keys say nothing.
-enum class SiglipForm : uint8_t { Fixed, Flexible, Idefics3 };
+/// different sizes (NaFlex), the same for images of a size that the caller
+/// says, and that of Idefics 3, which is the first one but for what it has
+/// where its keys say nothing.
+enum class SiglipForm : uint8_t { Fixed, Flexible, Sized, Idefics3 };
 
 struct SiglipVision {
   spec::Block block; ///< one of its blocks
@@ -73,7 +74,8 @@ SiglipVision addSiglipVision(EncoderBuilder &builder, Config &config,
                              const std::string &prefix,
                              const std::string &batch,
                              SiglipForm form = SiglipForm::Fixed,
-                             std::optional<int64_t> layer = std::nullopt);
+                             std::optional<int64_t> layer = std::nullopt,
+                             ImageSize size = {});
 
 /// Scores of the mean of the tokens of `from` behind the first `before`.
 void classifyPatches(EncoderBuilder &builder, const char *from, int64_t width,

@@ -40,6 +40,8 @@ bool readSight(const SightSource &source, TextPart &part, Model &sight) {
     return readGemmaVision(source, part, sight);
   if (type->text == "idefics3" || type->text == "smolvlm")
     return readIdefics3(source, part, sight);
+  if (type->text == "lfm2_vl" || type->text == "lfm2-vl")
+    return readLfm2Vl(source, part, sight);
   if (type->text == "internvl")
     return readInternVL(source, part, sight);
   return !isQwenVision(source.root) || readQwenVision(source, part, sight);
