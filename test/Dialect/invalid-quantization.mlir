@@ -284,7 +284,7 @@ func.func @l7_levels(%x: tensor<3x512xf32>, %w: tensor<96x512xi8>, %t: tensor<96
 
 // L6: and as many as the input's groups
 func.func @l6_levels(%q: tensor<3x512xi8>, %s: tensor<3x16xf32>, %n: tensor<3x16xi32>, %w: tensor<96x512xi8>, %t: tensor<96x36xi8>) {
-  // expected-error @+1 {{has input scales number 16, but the weight's groups are 32}}
+  // expected-error @+2 {{has input scales number 16, but the weight's groups are 32}}
   // expected-note @-2 {{input scales comes from here}}
   %y = attune.quantized_linear %q scales %s sums %n, %w scales %t
      : (tensor<3x512xi8>, tensor<3x16xf32>, tensor<3x16xi32>), (tensor<96x512xi8>, tensor<96x36xi8>) -> tensor<3x96xf32>

@@ -154,7 +154,7 @@ func.func @table_of_nibbles(%ids: tensor<?x?xi64>, %w: tensor<3x8x128xi8>, %t: t
 // WORDS:           vector.interleave {{.+}} : vector<16xi8> -> vector<32xi8>
 // WORDS:           vector.bitcast {{.+}} : vector<32xi8> to vector<16xf16>
 // WORDS:           scf.for %{{.+}} = %c0 to %c16 step %c1
-// WORDS-COUNT-8:     llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"
+// WORDS-COUNT-4:     llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"
 // WORDS:             vector.transfer_read %[[T]]{{.+}}, vector<16xi8>
 // WORDS:             arith.sitofp {{.+}} : vector<16xi8> to vector<16xf32>
 func.func @levels(%q: tensor<1x512xi8>, %s: tensor<1x32xf32>, %n: tensor<1x32xi32>, %w: tensor<2x128x64xi8>, %t: tensor<2x36x16xi8>) -> tensor<1x32xf32> {
