@@ -92,6 +92,10 @@ inline int64_t groupsOfScales(int64_t scales, bool zeros) {
 /// times an f16.
 constexpr int64_t kScaleColumns = 256;
 
+/// What is subtracted from bytes with scales in two levels, if groups have no
+/// minima: the middle of numbers of 6 bits, which they are.
+constexpr int64_t kMiddleInLevels = 32;
+
 /// Whether scales are in two levels.
 inline bool areScalesInLevels(mlir::ShapedType scales) {
   return scales.getElementType().isInteger(8);

@@ -67,6 +67,12 @@ def Attune_QuantizedLinearOp : Attune_Op<"quantized_linear",
     1, 1.5, 2, 3, 4 or 6 for W below 8, and minus these from there on. Those of
     f8E4M3FN are floats of 8 bits, and z is 0. Such floats multiply numbers.
 
+    Scales of i8 are in two levels. Of each 256 columns they have a signed byte
+    b[n, g] for each group, with `zeros` that of a minimum c[n, g] behind it, and then
+    the lower and the upper byte of an f16 d[n], with `zeros` those of e[n], too:
+    `t[n, g] = d[n] b[n, g]` in f32, and `t[n, g] (W - z)` is `t[n, g] W - e[n] c[n, g]`
+    with `zeros`. Bytes hold numbers of 6 bits then, of which z is 32.
+
     Without scales of the input X is numbers, and s is 1: all sums are in f32 then,
     in the order of columns within a group.
 
@@ -90,6 +96,7 @@ def Attune_QuantizedLinearOp : Attune_Op<"quantized_linear",
       and sums are as many.
     - L7: bytes come with scales and sums, numbers with neither; the weight's
       groups are whole ones.
+      Scales in two levels are those of whole blocks of 256 columns.
     - L8: scales of f8E8M0FNU are those of 4 bits without `zeros`.
     - L9: floats of 8 bits have scales of f32 without `zeros`, and an input of
       numbers.

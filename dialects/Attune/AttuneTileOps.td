@@ -332,7 +332,7 @@ def Attune_PackedProductOp : Attune_TileOp<"packed_product",
 
     Panels are [P, K, R]; [P, K / 2, 2 R] of bf16 in pairs, which multiply rows of
     bf16. Bytes come with `scales`: those of groups of neighbours of X, the sums
-    of these, and W's scales in panels [P, groups, R]; panels are [P, K / 4, 4 R],
+    of these, and W's scales in panels [P, groups, R] or bytes in two levels; panels are [P, K / 4, 4 R],
     or [P, K / 8, 4 R] of 4 bits. Floats of 8 bits, f8E4M3FN, stand where bytes
     do, for rows of numbers. They are summed as
     `attune.quantized_linear` says, with `zeros` and for rows of numbers, too,

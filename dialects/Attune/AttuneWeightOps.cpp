@@ -230,7 +230,9 @@ LogicalResult WeightOp::verify() {
   if (getBits() == 4 && !isGroupOfNibbles(*group))
     return emitOpError("has groups of ")
            << *group << " numbers of 4 bits, which is not 32, 64, ..., 65536";
-  if (!quantized && !holdsScales())
+  if (!quantized && !element.isF32() && !element.isF16() &&
+      !isa<Float8E8M0FNUType>(element) &&
+      !(element.isInteger(8) && hasScalesInLevels(*this)))
     return emitOpError(
                "has groups, whose values are i8, i4 or f8E4M3FN and "
                "whose scales are f32, f16 or f8E8M0FNU, but elements of type ")

@@ -68,6 +68,11 @@ def Attune_WeightOp : Attune_Op<"weight",
     scales are f32, and `attune.floats` says whose they are. The two codes that
     are no numbers do not occur: a group with one has a scale that is none.
 
+    With `attune.scales = i8` scales are in two levels, as a checkpoint has them:
+    bytes [.., N, S], which say `attune.levels`, with S bytes for each 256 columns as
+    `attune.quantized_linear` has them. Numbers in bytes are of
+    6 bits then, w + 32 where there are no zero points. Nothing is rounded to them.
+
     With `attune.ordered` the columns of a quantized matrix, and of its scales, are
     in the order in which the checkpoint has the groups that they belong to. With
     `attune.order = array<i64: N, K>` a weight of f32, [(L,) K], is that order: entry
@@ -104,7 +109,8 @@ def Attune_WeightOp : Attune_Op<"weight",
     - W6: parts are as many as the type has, and sources tell them apart with
       `{e}` or a step if there are several; only a weight in parts has these.
     - W7: bytes are in groups of 4, 8, 12, ..., 65536, numbers of 4 bits of 32, 64,
-      96, ..., 65536, and rows are whole groups; only matrices of these and scales,
+      96, ..., 65536, and rows are whole groups, or with scales in two levels
+      blocks of 256 columns; only matrices of these and scales,
       f32 of bytes and f16, f32 or f8E8M0FNU of 4 bits, have groups. Zero points
       belong to groups, and not to f8E8M0FNU and f8E4M3FN.
     - W8: a gain is an attune.weight of f32, one entry a column, of as many

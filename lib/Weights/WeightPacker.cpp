@@ -551,7 +551,11 @@ QuantizationError PackedMatrix::pack(int64_t first, int64_t last,
     // points a zero is the middle: as a byte 128 and in 4 bits 8.
     if (end - begin < width) {
       bool plain = group && !scales && !zeros && !form().areFloats();
-      std::memset(out, !plain ? 0 : bits == 4 ? 0x88 : 128, bandBytes());
+      std::memset(out,
+                  !plain      ? 0
+                  : bits == 4 ? 0x88
+                              : int(form().middle()),
+                  bandBytes());
     }
     if (group) {
       error.add(quantizeRows(halfStart + begin, halfStart + end, out));

@@ -270,3 +270,23 @@ func.func @e3_3(%ids: tensor<2x5xi64>, %w: tensor<100x64xf8E4M3FN>, %t: tensor<1
   %x = attune.quantized_embedding %ids, %w scales %t : tensor<2x5xi64>, (tensor<100x64xf8E4M3FN>, tensor<100x2xf16>) -> tensor<2x5x64xf32>
   return
 }
+
+// -----
+
+// L7: scales in two levels are of whole blocks
+func.func @l7_levels(%x: tensor<3x512xf32>, %w: tensor<96x512xi8>, %t: tensor<96x37xi8>) {
+  // expected-error @+1 {{has 37 weight scales for rows of 512, which are no bytes of equal groups of 256 columns}}
+  %y = attune.quantized_linear %x, %w scales %t : (tensor<3x512xf32>), (tensor<96x512xi8>, tensor<96x37xi8>) -> tensor<3x96xf32>
+  return
+}
+
+// -----
+
+// L6: and as many as the input's groups
+func.func @l6_levels(%q: tensor<3x512xi8>, %s: tensor<3x16xf32>, %n: tensor<3x16xi32>, %w: tensor<96x512xi8>, %t: tensor<96x36xi8>) {
+  // expected-error @+2 {{has input scales number 16, but the weight's groups are 32}}
+  // expected-note @-2 {{input scales comes from here}}
+  %y = attune.quantized_linear %q scales %s sums %n, %w scales %t
+     : (tensor<3x512xi8>, tensor<3x16xf32>, tensor<3x16xi32>), (tensor<96x512xi8>, tensor<96x36xi8>) -> tensor<3x96xf32>
+  return
+}

@@ -312,3 +312,21 @@ attune.weight @w : tensor<8x2xf32> from [#attune.source<"w">] {attune.kept = {wh
 // W11: an order is of as many columns
 // expected-error @+1 {{is an order of type 'tensor<32xf32>', but not one of the columns of array<i64: 8, 64>}}
 attune.weight @w : tensor<32xf32> from [#attune.source<"w">] {attune.order = array<i64: 8, 64>}
+
+// -----
+
+// W7: scales in two levels are of blocks of 256 columns
+// expected-error @+1 {{has rows of 128, which are no whole blocks of 256, as scales in two levels have them}}
+attune.weight @w : tensor<8x128xi8> from [#attune.source<"w">] {attune.group = 32 : i64, attune.scales = i8}
+
+// -----
+
+// W7: and their bytes those of such blocks
+// expected-error @+1 {{has rows of 9 bytes, which are no whole blocks of 10, as scales in two levels have them}}
+attune.weight @w : tensor<8x9xi8> from [#attune.source<"w">] {attune.group = 32 : i64, attune.levels}
+
+// -----
+
+// W7: groups are parts of them
+// expected-error @+1 {{has groups of 96, whose scales in two levels are those of no 256 columns}}
+attune.weight @w : tensor<8x768xi4> from [#attune.source<"w">] {attune.group = 96 : i64, attune.scales = i8}

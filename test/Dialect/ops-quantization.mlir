@@ -92,6 +92,23 @@ func.func @numbers(%x: tensor<?x?x768xf32>, %w: tensor<3072x768xi4>, %t: tensor<
   return %y : tensor<?x?x3072xf32>
 }
 
+// Scales in two levels: of 256 columns a byte for each group, and those of an f16;
+// with zeros twice as many.
+// CHECK: attune.weight @levels panels 8 : tensor<3x64x32xi8> from {{.+}} {attune.bits = 4 : i64, attune.group = 32 : i64, attune.scales = i8, attune.zeros}
+// CHECK: attune.weight @levels.scales panels 8 : tensor<3x40x8xi8> from {{.+}} {attune.bits = 4 : i64, attune.group = 32 : i64, attune.levels, attune.zeros}
+attune.weight @levels panels 8 : tensor<3x64x32xi8> from [#attune.source<"w">] {attune.bits = 4 : i64, attune.group = 32 : i64, attune.scales = i8, attune.zeros}
+attune.weight @levels.scales panels 8 : tensor<3x40x8xi8> from [#attune.source<"w">] {attune.bits = 4 : i64, attune.group = 32 : i64, attune.levels, attune.zeros}
+// CHECK-LABEL: @two_levels(
+// CHECK: attune.quantized_linear %{{.+}} scales %{{.+}} sums %{{.+}}, %{{.+}} scales %{{.+}} zeros : (tensor<3x512xi8>, tensor<3x16xf32>, tensor<3x16xi32>), (tensor<20x512xi4>, tensor<20x40xi8>)
+// CHECK: attune.quantized_linear %{{.+}}, %{{.+}} scales %{{.+}} : (tensor<3x512xf32>), (tensor<3x128x32xi8>, tensor<3x36x8xi8>) -> tensor<3x20xf32>
+func.func @two_levels(%q: tensor<3x512xi8>, %s: tensor<3x16xf32>, %n: tensor<3x16xi32>, %w: tensor<20x512xi4>, %t: tensor<20x40xi8>,
+                      %x: tensor<3x512xf32>, %p: tensor<3x128x32xi8>, %u: tensor<3x36x8xi8>) -> (tensor<3x20xf32>, tensor<3x20xf32>) {
+  %a = attune.quantized_linear %q scales %s sums %n, %w scales %t zeros
+     : (tensor<3x512xi8>, tensor<3x16xf32>, tensor<3x16xi32>), (tensor<20x512xi4>, tensor<20x40xi8>) -> tensor<3x20xf32>
+  %b = attune.quantized_linear %x, %p scales %u : (tensor<3x512xf32>), (tensor<3x128x32xi8>, tensor<3x36x8xi8>) -> tensor<3x20xf32>
+  return %a, %b : tensor<3x20xf32>, tensor<3x20xf32>
+}
+
 // CHECK-LABEL: @byte_floats(
 // CHECK: attune.quantized_linear %{{.+}}, %{{.+}} scales %{{.+}} : (tensor<?x64xbf16>), (tensor<20x64xf8E4M3FN>, tensor<20x2xf32>) -> tensor<?x20xf32>
 // CHECK: attune.quantized_linear %{{.+}}, %{{.+}} scales %{{.+}} : (tensor<?x64xbf16>), (tensor<3x16x32xf8E4M3FN>, tensor<3x2x8xf32>) -> tensor<?x20xf32>

@@ -53,8 +53,10 @@ struct StoredForm {
   }
 
   bool areFloats() const { return scales == ScaleType::Power || byteFloats; }
-  /// The zero point of numbers that have none of their own.
-  int64_t middle() const { return bits == 4 ? 8 : 128; }
+  /// The zero point of numbers that have none of their own. With scales in two
+  /// levels bytes hold numbers of 6 bits: sums of two products of pairs fit in
+  /// 16 bits.
+  int64_t middle() const { return bits == 4 ? 8 : hasByteScales() ? 32 : 128; }
   /// Bytes of the scales of a row, zero points or minima included.
   int64_t scaleBytes(int64_t columns) const {
     int64_t sides = zeros ? 2 : 1;

@@ -297,7 +297,8 @@ Array validation::readQuantized(const Array &numbers, ShapedType type,
       if (areFloats)
         value = number & 8 ? -floats[number & 7] : floats[number & 7];
       else
-        value -= !zeros   ? double(1 << (bits - 1))
+        value -= !zeros   ? double(levels && bits == 8 ? kMiddleInLevels
+                                                       : 1 << (bits - 1))
                  : levels ? 0
                           : factors(n, at + 1);
       value *= factors(n, at);

@@ -126,7 +126,8 @@ GroupNumbers::GroupNumbers(WeightOp weight, llvm::ArrayRef<double> values) {
     lowest = std::min(lowest, value);
     highest = std::max(highest, value);
   }
-  most = nibbles ? 15 : 255;
+  bool levels = hasScalesInLevels(weight);
+  most = nibbles ? 15 : levels ? 2 * kMiddleInLevels - 1 : 255;
   if (floats) {
     int exponent = 0;
     std::frexp(first, &exponent);
@@ -140,8 +141,8 @@ GroupNumbers::GroupNumbers(WeightOp weight, llvm::ArrayRef<double> values) {
     scale = roundTo(type, first / -8);
     zero = 8;
   } else {
-    scale = std::fabs(first) / 127;
-    zero = 128;
+    zero = levels ? kMiddleInLevels : 128;
+    scale = std::fabs(first) / (zero - 1);
   }
 }
 
@@ -275,7 +276,10 @@ static void fillPart(WeightOp weight, const RankPart &place, uint64_t seed,
       row = inHalf + (gated && block % 2 ? half : 0);
       if (inHalf >= half) {
         bool powers = isa<Float8E8M0FNUType>(weight.getScaleType());
-        int64_t none = zeros || powers ? 0 : halves ? 0x88 : 128;
+        int64_t none = zeros || powers ? 0
+                       : halves        ? 0x88
+                       : levels        ? kMiddleInLevels
+                                       : 128;
         if (scales && levels) {
           out[i] = whole(0);
           continue;

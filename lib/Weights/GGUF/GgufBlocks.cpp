@@ -128,7 +128,7 @@ static Factors readQ3_K(const uint8_t *block, int group, uint8_t *numbers) {
   for (int j = 0; j < 16; ++j) {
     int i = 16 * group + j;
     int q = pair(block + 32, i) - (block[i % 32] >> (i / 32) & 1 ? 0 : 4);
-    numbers[j] = uint8_t(q + 128);
+    numbers[j] = uint8_t(q + 32);
   }
   return inLevels(halfAt(block + 108), (low | high << 4) - 32);
 }
@@ -164,7 +164,7 @@ static Factors readQ6_K(const uint8_t *block, int group, uint8_t *numbers) {
     int i = 16 * group + j, half = i / 128, part = i / 32 % 4;
     int low = block[half * 64 + i % 64] >> (part / 2 * 4) & 15;
     int high = block[128 + half * 32 + i % 32] >> (part * 2) & 3;
-    numbers[j] = uint8_t((low | high << 4) - 32 + 128);
+    numbers[j] = uint8_t(low | high << 4);
   }
   auto scale = static_cast<int8_t>(block[192 + group]);
   return inLevels(halfAt(block + 208), scale);

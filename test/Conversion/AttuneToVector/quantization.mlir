@@ -140,3 +140,25 @@ func.func @table_of_nibbles(%ids: tensor<?x?xi64>, %w: tensor<3x8x128xi8>, %t: t
   %y = attune.quantized_embedding %ids, %w scales %t : tensor<?x?xi64>, (tensor<3x8x128xi8>, tensor<3x2x32xf16>) -> tensor<?x?x64xf32>
   return %y : tensor<?x?x64xf32>
 }
+
+// -----
+
+// Scales in two levels: the f16 of 256 columns is loaded once, and each group's byte
+// times it is its scale. Bytes hold 6 bits, of which products of pairs are added up in
+// 16 bits.
+// CHECK-LABEL: @levels(
+// WORDS-LABEL: @levels(
+// WORDS-SAME:    %[[W:[^:]+]]: tensor<2x128x64xi8>, %[[T:[^:]+]]: tensor<2x36x16xi8>)
+// WORDS:         scf.for %{{.+}} = %c0 to %c2 step %c1
+// WORDS:           vector.transfer_read %[[T]]{{.+}}, vector<16xi8>
+// WORDS:           vector.interleave {{.+}} : vector<16xi8> -> vector<32xi8>
+// WORDS:           vector.bitcast {{.+}} : vector<32xi8> to vector<16xf16>
+// WORDS:           scf.for %{{.+}} = %c0 to %c16 step %c1
+// WORDS-COUNT-4:     llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"
+// WORDS:             vector.transfer_read %[[T]]{{.+}}, vector<16xi8>
+// WORDS:             arith.sitofp {{.+}} : vector<16xi8> to vector<16xf32>
+func.func @levels(%q: tensor<1x512xi8>, %s: tensor<1x32xf32>, %n: tensor<1x32xi32>, %w: tensor<2x128x64xi8>, %t: tensor<2x36x16xi8>) -> tensor<1x32xf32> {
+  %y = attune.quantized_linear %q scales %s sums %n, %w scales %t
+     : (tensor<1x512xi8>, tensor<1x32xf32>, tensor<1x32xi32>), (tensor<2x128x64xi8>, tensor<2x36x16xi8>) -> tensor<1x32xf32>
+  return %y : tensor<1x32xf32>
+}

@@ -73,10 +73,10 @@ TEST(StoredForm, CountsTheBytesOfScales) {
 }
 
 TEST(StoredForm, JoinsInTheSmallestThatHoldsBoth) {
-  const char *all[] = {"int8:g16", "int8:g128",     "int8:g32:asym",
-                       "int4:g32", "int4:g64:asym", "int4:g32:asym:f32",
-                       "mxfp4",    "int4:g32:asym:i8", "int8:g16:i8",
-                       "int8:g32:asym:i8"};
+  const char *all[] = {
+      "int8:g16",      "int8:g128",         "int8:g32:asym", "int4:g32",
+      "int4:g64:asym", "int4:g32:asym:f32", "mxfp4",         "int4:g32:asym:i8",
+      "int8:g16:i8",   "int8:g32:asym:i8"};
   for (const char *a : all)
     for (const char *b : all) {
       StoredForm joined = parse(a).join(parse(b));

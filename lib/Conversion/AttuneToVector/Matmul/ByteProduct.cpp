@@ -37,7 +37,10 @@ bool PanelProduct::holdsByteFloats() const {
 }
 
 int64_t PanelProduct::Bytes::zero() const {
-  return areFloats() ? kFloatZero : bits == 4 ? 8 : 128;
+  return areFloats()   ? kFloatZero
+         : bits == 4   ? 8
+         : hasLevels() ? kMiddleInLevels
+                       : 128;
 }
 
 /// A weight w is stored as w + `offset`: sums start with what that adds too
@@ -58,6 +61,9 @@ PanelProduct::addBytes(KernelBuilder &k, int64_t rows, Value panel, Value first,
                        function_ref<void(KernelBuilder &, Value step)> fetch,
                        ValueRange sums) const {
   int64_t each = std::min(lanes(), bytes->lanes);
+  if (bytes->hasLevels() && bytes->group % 8 == 0 &&
+      sumsNibblesInWords(bytes->how, each))
+    return addSixBits(k, rows, panel, first, elements, fetch, sums);
   return emitSplitMicrokernel(
       k, rows, each, k.index(bytes->group / 4), sums,
       [&](KernelBuilder &k, int64_t i, Value step) {
@@ -72,6 +78,43 @@ PanelProduct::addBytes(KernelBuilder &k, int64_t rows, Value panel, Value first,
       [&](KernelBuilder &k, Value sums, Value inputs, Value weights) {
         return addQuadProducts(k, bytes->how, sums, weights, inputs);
       });
+}
+
+KernelBuilder::Values
+PanelProduct::addSixBits(KernelBuilder &k, int64_t rows, Value panel,
+                         Value first, ArrayRef<Element> elements,
+                         function_ref<void(KernelBuilder &, Value step)> fetch,
+                         ValueRange sums) const {
+  using Values = KernelBuilder::Values;
+  int64_t lanes = std::min(this->lanes(), bytes->lanes);
+  int64_t parts = this->lanes() / lanes;
+  auto words = VectorType::get({2 * lanes}, k.b.getI16Type());
+  Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(words));
+  Values all = k.forLoop(
+      k.index(0), k.index(bytes->group / 4), 2, splitLanes(k, sums, lanes),
+      [&](KernelBuilder &k, Value number, ValueRange carried) {
+        // Two products of pairs, 2 * 63 * 127 each at most, fit in 16 bits.
+        Values pairs(carried.size(), zero);
+        for (int64_t step = 0; step < 2; ++step) {
+          Value place = k.add(first, k.add(number, k.index(step)));
+          fetch(k, place);
+          Values weights;
+          for (int64_t part = 0; part < parts; ++part)
+            weights.push_back(loadStep(k, panel, place, part * lanes, lanes));
+          for (int64_t row = 0; row < rows; ++row) {
+            Value quad = elements[row](k, place);
+            for (int64_t part = 0; part < parts; ++part) {
+              Value &sum = pairs[row * parts + part];
+              sum = addNibblePairs(k, sum, weights[part], quad);
+            }
+          }
+        }
+        Values next;
+        for (auto [sum, pair] : llvm::zip(carried, pairs))
+          next.push_back(addPairsOfWords(k, sum, pair));
+        return next;
+      });
+  return joinLanes(k, all, parts);
 }
 
 Value PanelProduct::loadStep(KernelBuilder &k, Value panel, Value step,

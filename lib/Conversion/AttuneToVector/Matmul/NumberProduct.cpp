@@ -31,7 +31,8 @@ struct Unpacking {
           k.b, k.loc, VectorType::get({4 * lanes}, k.b.getI8Type()), quads);
     words = vector::BitCastOp::create(k.b, k.loc, type, quads);
     // Numbers around the same zero point become signed ones.
-    isSigned = !bytes.zeros && !bytes.areFloats() && !byteFloats;
+    isSigned = !bytes.zeros && !(bytes.hasLevels() && bytes.bits == 8) &&
+               !bytes.areFloats() && !byteFloats;
     if (isSigned)
       words = arith::XOrIOp::create(
           k.b, k.loc, words,
@@ -87,7 +88,11 @@ PanelProduct::addNumbers(KernelBuilder &k, int64_t rows, Value panel,
   auto partsOf = [&](Value all) {
     return all ? splitLanes(k, all, each) : Values(parts);
   };
-  Values zeros = partsOf(factors.zero), leasts, scales;
+  // The middle of bytes in two levels is no sign.
+  Value zero = factors.zero;
+  if (bytes->hasLevels() && bytes->bits == 8 && !bytes->zeros)
+    zero = k.splat(double(bytes->zero()), lanes());
+  Values zeros = partsOf(zero), leasts, scales;
   if (factors.least) {
     leasts = partsOf(arith::NegFOp::create(k.b, k.loc, factors.least));
     scales = partsOf(factors.scale);

@@ -299,6 +299,13 @@ private:
            llvm::ArrayRef<Element> elements,
            llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
            mlir::ValueRange sums) const;
+  /// The same of bytes that hold numbers of 6 bits, on CPUs that add products
+  /// of bytes in 16 bits.
+  KernelBuilder::Values
+  addSixBits(KernelBuilder &k, int64_t rows, mlir::Value panel,
+             mlir::Value first, llvm::ArrayRef<Element> elements,
+             llvm::function_ref<void(KernelBuilder &, mlir::Value step)> fetch,
+             mlir::ValueRange sums) const;
   /// Two quads of weights, side by side along the depth, for lanes of a
   /// register: what step `step` of a panel of 4 bits holds, as bytes.
   struct TwoQuads {

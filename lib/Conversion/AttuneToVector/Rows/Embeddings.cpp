@@ -145,7 +145,8 @@ Value entryOf(QuantizedEmbeddingOp op, KernelBuilder &k, Value panel,
                                  scale);
   }
   if (areScalesInLevels(op.getScales().getType()))
-    return entryInLevels(op, k, {panel, lane}, column, byte, halves ? 8 : 128);
+    return entryInLevels(op, k, {panel, lane}, column, byte,
+                         halves ? 8 : kMiddleInLevels);
   if (op.getZeros())
     group = k.mul(group, 2);
   Value zero = k.f32(floats ? kFloatZero : halves ? 8 : 128);
