@@ -71,6 +71,7 @@ private:
   void putSizes();
   void putHeads();
   void putRotary();
+  void putSections(std::string &scaling);
   void putFactors(const char *tensor, const char *key, std::string &scaling);
   void putTokens();
   std::string dtype() const;

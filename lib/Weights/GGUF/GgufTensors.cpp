@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Weights/GgufFile.h"
+#include "GgufTensors.h"
 
 #include "../RealNumbers.h"
 #include "attune/Support/TensorNames.h"
@@ -86,7 +86,7 @@ static const char *blockName(std::string_view family, std::string_view ours) {
   return found ? found : lookUp(kBlockNames, ours);
 }
 
-static bool takeNumber(std::string_view &text, std::string &digits) {
+bool takeNumber(std::string_view &text, std::string &digits) {
   size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
   digits = text.substr(0, end);
   text.remove_prefix(end);
@@ -154,13 +154,12 @@ static std::string rename(std::string_view family, const std::string &name) {
   return block.empty() ? name : block;
 }
 
-static bool isFloat(const CheckpointTensor &tensor) {
+bool isFloat(const CheckpointTensor &tensor) {
   return tensor.encoding || isReal(tensor);
 }
 
-/// Some numbers of a tensor that is of floats.
-static void readFloats(const CheckpointTensor &tensor, int64_t first,
-                       int64_t count, float *out) {
+void readFloats(const CheckpointTensor &tensor, int64_t first, int64_t count,
+                float *out) {
   if (tensor.encoding)
     return tensor.encoding->decode(tensor, first, count, out);
   for (int64_t i = 0; i < count; ++i)
@@ -321,6 +320,8 @@ renameTensors(const File &file,
       tensor.dtype = runtime::DType::F32;
     }
   }
+  if (file.sight())
+    addSight(*file.sight(), result, encodings);
   return result;
 }
 
@@ -343,7 +344,8 @@ std::optional<File> openFile(const std::string &path, DiagnosticEngine &diags) {
 
 namespace attune {
 
-bool isGgufFile(const std::string &path) {
+bool isGgufFile(const std::string &pathOrPair) {
+  std::string path = gguf::splitPair(pathOrPair).model;
   // Opening a pipe would wait for its writer, and reading take from its reader.
   int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0)
