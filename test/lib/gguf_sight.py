@@ -328,14 +328,18 @@ def main():
     sized = hasattr(module, "HEIGHT") and kind != "siglip"
     options = [f"--image={work}/a.png"]
     options += [f"--image-size={module.HEIGHT}x{module.LENGTH}"] if sized else []
+    prompts = [[], []]
     if kind == "gemma3":
         options.append("--prompt-ids=5,36,37,37,37,37,38,7,9")
     elif kind in ("llava", "siglip"):
-        options.append(f"--prompt-ids=5,{module.IMAGE},7,9")
+        prompts[0] = prompts[1] = [f"--prompt-ids=5,{module.IMAGE},7,9"]
+        if kind == "llava":  # the folder has no tokenizer
+            prompts[1] = ["--prompt=f<image>hj"]
     else:
         options += ["--prompt=cd", "--chat"]
     (known, shares), (found, others) = (
-        generate(attune, f"{work}/{name}", *options) for name in ("model", "pair"))
+        generate(attune, f"{work}/{name}", *options, *prompt)
+        for name, prompt in zip(("model", "pair"), prompts))
     # Exactly the same, but that files have the channels of a LLaMA's heads in
     # another order, which sums see.
     limit = 5e-6 if KINDS[kind][3] == "llama" else 0

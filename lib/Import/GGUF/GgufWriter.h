@@ -85,6 +85,10 @@ private:
   void putFamily();
   void putEncoder();
   void putGemma();
+  // GgufStacks.cpp.
+  void putGemma3n();
+  void putT5();
+  int64_t rowsOf(const char *tensor);
   void putExperts();
   void putDeepSeek();
   void checkGating();
