@@ -176,9 +176,20 @@ static std::string problemOfFolder(StringRef path) {
   if (sys::fs::exists(inFolder(path, "params.json")))
     return "has the original layout of its makers (params.json); give the "
            "version for transformers, with config.json and safetensors";
-  std::vector<std::string> models = gguf::modelsIn(path.str());
+  std::vector<std::string> models = gguf::modelsIn(path.str()),
+                           sights = gguf::sightsIn(path.str());
+  if (models.size() == 1 && sights.size() > 1)
+    return "holds " + std::to_string(sights.size()) +
+           " files of parts that see (mmproj): name one with the model, such "
+           "as " +
+           models.front() + "," + sights.front() +
+           ", or the model alone, which reads texts then";
   if (models.size() == 1)
     return {};
+  if (models.empty() && !sights.empty())
+    return "holds " + sights.front() +
+           ", the part of a model that sees (mmproj), but no model in GGUF; "
+           "add the model's file";
   if (models.size() > 1)
     return "holds no config.json, but GGUF files of " +
            std::to_string(models.size()) +
@@ -197,28 +208,67 @@ static std::string problemOfFolder(StringRef path) {
          "that, model.safetensors and the tokenizer's files";
 }
 
+/// The same of the part of a pair that sees.
+static std::string problemOfSight(StringRef path) {
+  if (!sys::fs::is_regular_file(path))
+    return "no such file; behind the comma stands the GGUF file of the part "
+           "that sees (mmproj)";
+  if (!isGgufFile(path.str()))
+    return "is no GGUF file; behind the comma stands that of the part that "
+           "sees (mmproj)";
+  return {};
+}
+
 static std::string problemOf(StringRef path) {
   return sys::fs::is_directory(path) ? problemOfFolder(path)
                                      : problemOfFile(path);
 }
 
 bool driver::checkIsModel(const std::string &path, DiagnosticEngine &diags) {
-  std::string problem = problemOf(path);
+  auto [model, sight] = gguf::splitPair(path);
+  std::string problem = problemOf(model), wrong = model;
+  if (problem.empty() && !sight.empty()) {
+    problem = problemOfSight(sight);
+    wrong = sight;
+    if (problem.empty() && !isGgufFile(model)) {
+      problem = "a part that sees (mmproj) is for models in GGUF";
+      wrong = model;
+    }
+  }
   if (!problem.empty())
-    diags.error(atFile(path), problem);
+    diags.error(atFile(wrong), problem);
   return problem.empty();
 }
 
-/// The GGUF file that MODEL is, or the only one in a folder of such; or
+/// The GGUF file or pair that MODEL is, or the only one in a folder of such; or
 /// nothing.
 static std::string ggufOf(const std::string &path) {
-  if (sys::fs::is_regular_file(path))
+  if (!sys::fs::is_directory(path))
     return isGgufFile(path) ? path : "";
   for (const char *name : {"config.json", "model_index.json"})
     if (sys::fs::exists(inFolder(path, name)))
       return "";
-  std::vector<std::string> models = gguf::modelsIn(path);
-  return models.size() == 1 ? models.front() : "";
+  std::vector<std::string> models = gguf::modelsIn(path),
+                           sights = gguf::sightsIn(path);
+  if (models.size() != 1)
+    return "";
+  return models.front() + (sights.empty() ? "" : "," + sights.front());
+}
+
+/// A file given alone reads texts alone, also where the part that sees is
+/// beside it.
+static void noteSight(const std::string &gguf, const std::string &path,
+                      DiagnosticEngine &diags) {
+  if (gguf.empty() || sys::fs::is_directory(path) ||
+      !gguf::splitPair(gguf).sight.empty())
+    return;
+  StringRef folder = sys::path::parent_path(path);
+  std::vector<std::string> sights =
+      gguf::sightsIn(folder.empty() ? "." : folder.str());
+  if (!sights.empty())
+    diags.note(atFile(path), "it reads texts alone; to have it see pictures, "
+                             "give " +
+                                 path + "," + sights.front());
 }
 
 /// Files of a folder whose names pass `isWanted`, sorted.
@@ -306,7 +356,7 @@ static std::optional<ModelSource> readModel(const Options &options,
     }
     return source;
   }
-  if (!sys::fs::exists(path)) {
+  if (!sys::fs::exists(gguf::splitPair(path).model)) {
     diags.error(
         atFile(path),
         looksLikeHubId(path)
@@ -330,7 +380,7 @@ static std::optional<ModelSource> readModel(const Options &options,
   }
   if (gguf || isHuggingFacePath(path)) {
     std::optional<ImportedModel> imported =
-        gguf ? importGguf(ggufPath, diags)
+        gguf ? importGguf(ggufPath, diags, options.imageSize)
              : importHuggingFace(path, diags, source.checkpointPath,
                                  options.ignoredConfigKeys, options.imageSize);
     if (!imported)
@@ -341,6 +391,7 @@ static std::optional<ModelSource> readModel(const Options &options,
     source.tokenizerPath = imported->tokenizerPath;
     source.folder = imported->folder;
     source.leftOut = imported->leftOut;
+    noteSight(ggufPath, path, diags);
     if (!random)
       source.stored = std::move(imported->stored);
     if (!gguf && !random) {
@@ -371,10 +422,9 @@ static std::optional<ModelSource> readModel(const Options &options,
                                   (gguf ? "GGUF file" : "description"));
     return std::nullopt;
   }
-  if ((gguf || !isHuggingFacePath(path)) && options.imageSize) {
-    diags.error(atFile(path), std::string("--image-size is for Hugging Face "
-                                          "folders; this is a ") +
-                                  (gguf ? "GGUF file" : "description"));
+  if (!gguf && !isHuggingFacePath(path) && options.imageSize) {
+    diags.error(atFile(path), "--image-size is for Hugging Face folders and "
+                              "GGUF files; this is a description");
     return std::nullopt;
   }
   source.file = source.model->file;

@@ -8,6 +8,7 @@
 #include "OutputFile.h"
 
 #include "attune/Runtime/WholeFile.h"
+#include "attune/Weights/GgufFile.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
@@ -189,6 +190,9 @@ bool driver::keepsInputs(const Options &options, DiagnosticEngine &diags) {
   std::vector<std::string> inputs = {options.model,    options.tokenizer,
                                      options.weights,  options.chatTemplate,
                                      options.schedule, options.run.inputs};
+  gguf::Pair pair = gguf::splitPair(options.model);
+  inputs.push_back(pair.model);
+  inputs.push_back(pair.sight);
   for (const char *name : {"config.json", "generation_config.json",
                            "tokenizer.json", "tokenizer_config.json",
                            "model.safetensors", "model.safetensors.index.json"})

@@ -7,6 +7,9 @@
 
 #include "PictureFiles.h"
 
+#include "attune/Import/Gguf.h"
+#include "attune/Weights/GgufFile.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
@@ -71,6 +74,13 @@ static std::optional<json::Object> layoutOf(StringRef processor,
     layout["token"] = layout["text"] = "<image>";
     layout["start"] = tokenOf(tokenizer, "bos_token", "<bos>");
     layout["end"] = "\n";
+    return layout;
+  }
+  // Files of before have no such token; another stands for it.
+  std::string image = tokenOf(tokenizer, "image_token", "<image>");
+  if (processor == "LlavaProcessor" && image != "<image>") {
+    layout["token"] = "<image>";
+    layout["text"] = image;
     return layout;
   }
   return std::nullopt;
@@ -191,8 +201,56 @@ static std::optional<json::Object> imagesOf(const std::string &path,
   return json::Object();
 }
 
+namespace {
+/// What the files of a model say of its pictures.
+struct Files {
+  json::Object processor, images, settings;
+};
+} // namespace
+
+/// Those of a folder, or what a GGUF file's keys stand for. Nothing after an
+/// error.
+static std::optional<Files> readFiles(const ModelSource &source,
+                                      DiagnosticEngine &diags) {
+  Files files;
+  if (source.folder.empty()) {
+    std::optional<std::string> text =
+        readGgufPreparation(source.checkpointPath, diags);
+    if (!text)
+      return std::nullopt;
+    if (text->empty())
+      return files;
+    files.images = std::move(*cantFail(json::parse(*text)).getAsObject());
+    if (json::Object *added = files.images.getObject("added_tokens_decoder"))
+      files.settings["added_tokens_decoder"] = std::move(*added);
+    if (std::optional<StringRef> token = files.images.getString("image_token"))
+      files.settings["image_token"] = token->str();
+    files.images.erase("added_tokens_decoder");
+    files.images.erase("image_token");
+    return files;
+  }
+  auto read = [&](const char *name, json::Object &object) {
+    std::optional<json::Object> found =
+        readObject(source.folder + "/" + name, diags);
+    if (found)
+      object = std::move(*found);
+    return found.has_value();
+  };
+  if (!read("processor_config.json", files.processor))
+    return std::nullopt;
+  std::optional<json::Object> images = imagesOf(
+      source.folder + "/preprocessor_config.json", files.processor, diags);
+  if (!images)
+    return std::nullopt;
+  files.images = std::move(*images);
+  if (!files.images.empty() && !read("tokenizer_config.json", files.settings))
+    return std::nullopt;
+  return files;
+}
+
 bool driver::readPreparation(ModelSource &source, DiagnosticEngine &diags) {
-  if (!source.model || source.folder.empty())
+  if (!source.model ||
+      (source.folder.empty() && !isGgufFile(source.checkpointPath)))
     return true;
   bool sees =
       any_of(source.model->streams.back().layers, [](const spec::Layer &layer) {
@@ -200,49 +258,40 @@ bool driver::readPreparation(ModelSource &source, DiagnosticEngine &diags) {
       });
   if (!sees)
     return true;
-  auto read = [&](const char *name) {
-    return readObject(source.folder + "/" + name, diags);
-  };
-  std::optional<json::Object> processor = read("processor_config.json");
-  if (!processor)
+  std::optional<Files> files = readFiles(source, diags);
+  if (!files)
     return false;
-  std::optional<json::Object> images =
-      imagesOf(source.folder + "/preprocessor_config.json", *processor, diags);
-  if (!images)
-    return false;
-  if (images->empty())
+  auto &[processor, images, settings] = *files;
+  if (images.empty())
     return true;
-  std::optional<json::Object> settings = read("tokenizer_config.json");
-  if (!settings)
-    return false;
-  std::optional<StringRef> given = images->getString("processor_class");
+  std::optional<StringRef> given = images.getString("processor_class");
   if (!given)
-    given = processor->getString("processor_class");
-  StringRef type = images->getString("image_processor_type").value_or("");
+    given = processor.getString("processor_class");
+  StringRef type = images.getString("image_processor_type").value_or("");
   std::string name = given ? given->str() : processorOf(type);
   bool hasRows =
       name == "PixtralProcessor" || type.starts_with("PixtralImageProcessor");
   // The description says no more about it than its file does.
-  images->erase("picture_text");
-  images->erase("picture_rows");
-  images->erase("picture_tiles");
-  images->erase("picture_lines");
-  if (std::optional<json::Object> layout = layoutOf(name, *settings))
-    (*images)["picture_text"] = std::move(*layout);
-  if (std::optional<json::Object> layout = tilesOf(name, *settings))
-    (*images)["picture_tiles"] = std::move(*layout);
+  images.erase("picture_text");
+  images.erase("picture_rows");
+  images.erase("picture_tiles");
+  images.erase("picture_lines");
+  if (std::optional<json::Object> layout = layoutOf(name, settings))
+    images["picture_text"] = std::move(*layout);
+  if (std::optional<json::Object> layout = tilesOf(name, settings))
+    images["picture_tiles"] = std::move(*layout);
   if (name == "LlavaNextProcessor")
-    (*images)["picture_lines"] = true;
+    images["picture_lines"] = true;
   // It asks its image processor for tiles, whatever that one's file says.
   if (name == "InternVLProcessor")
-    (*images)["crop_to_patches"] = true;
+    images["crop_to_patches"] = true;
   if (hasRows) {
     std::optional<json::Object> rows =
-        rowsOf(source, *processor, *settings, diags);
+        rowsOf(source, processor, settings, diags);
     if (!rows)
       return false;
-    (*images)["picture_rows"] = std::move(*rows);
+    images["picture_rows"] = std::move(*rows);
   }
-  raw_string_ostream(source.imagesJson) << json::Value(std::move(*images));
+  raw_string_ostream(source.imagesJson) << json::Value(std::move(images));
   return true;
 }

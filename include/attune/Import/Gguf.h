@@ -20,10 +20,19 @@
 /// the names that go with these: see lib/Import/GGUF/README.md.
 namespace attune {
 
-/// The model that the file stands for. Its locations point into the config.json
-/// made of its keys.
-std::optional<ImportedModel> importGguf(const std::string &path,
-                                        DiagnosticEngine &diags);
+/// The model that the file stands for, or a pair: see gguf::splitPair(). Its
+/// locations point into the config.json made of its keys. One that takes images
+/// of any size takes those of `imageSize`.
+std::optional<ImportedModel>
+importGguf(const std::string &path, DiagnosticEngine &diags,
+           std::optional<ImageSize> imageSize = std::nullopt);
+
+/// The text of the preprocessor_config.json that the keys of a pair stand for;
+/// special tokens of the tokenizer that its processor needs are in it, too, as
+/// tokenizer_config.json has them. Empty if there is no part that sees; nothing
+/// after an error.
+std::optional<std::string> readGgufPreparation(const std::string &path,
+                                               DiagnosticEngine &diags);
 
 /// The text of the tokenizer.json that the file's keys stand for; empty, after
 /// a warning, if it has none or one that is not supported.

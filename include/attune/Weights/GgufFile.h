@@ -68,15 +68,27 @@ template <typename Use> void eachString(const Value &array, const Use &use);
 std::string modelName(const std::string &path);
 /// The models in a folder, of each the file or its first part, sorted.
 std::vector<std::string> modelsIn(const std::string &folder);
+/// The files in a folder that are parts of models and see ("mmproj"), sorted.
+std::vector<std::string> sightsIn(const std::string &folder);
+
+/// A model, and the file of its part that sees; empty: there is none.
+struct Pair {
+  std::string model, sight;
+};
+/// Of "MODEL,SIGHT", unless a file has this name.
+Pair splitPair(const std::string &path);
 
 /// A sound file, or all parts of one, mapped for as long as this object lives.
 class File {
 public:
-  /// Any part opens all; keys are those of the first. On failure `error` starts
-  /// with the path and says at which byte, key or tensor the file is wrong.
+  /// Any part opens all; keys are those of the first. Of a pair it is the
+  /// model. On failure `error` starts with the path and says at which byte, key
+  /// or tensor the file is wrong.
   bool open(const std::string &path, std::string &error);
 
   const std::string &path() const { return filePath; }
+  /// The part that sees, if the path named one.
+  const File *sight() const { return seeing.get(); }
   const std::map<std::string, Value, std::less<>> &allKeys() const {
     return keys;
   }
@@ -97,6 +109,8 @@ public:
     file.release(first, count);
     for (const File &part : rest)
       part.release(first, count);
+    if (seeing)
+      seeing->release(first, count);
   }
 
 private:
@@ -113,6 +127,7 @@ private:
   std::map<std::string, Value, std::less<>> keys;
   std::vector<CheckpointTensor> infos;
   std::vector<File> rest; ///< the parts after this one
+  std::unique_ptr<File> seeing;
 };
 
 /// A type of tensors.
@@ -143,8 +158,9 @@ template <typename Use> void eachString(const Value &array, const Use &use) {
 
 /// The file's tensors under Hugging Face's names, in which {e} stands for the
 /// expert of a stack. Tables of rotary factors, which the configuration has,
-/// are left out; others that nobody knows keep their names. `encodings` gets
-/// those of tensors that are made of several.
+/// are left out; others that nobody knows keep their names. Those of a part
+/// that sees are behind them. `encodings` gets those of tensors that are made
+/// of several.
 std::deque<CheckpointTensor>
 renameTensors(const File &file,
               std::vector<std::unique_ptr<TensorEncoding>> &encodings);

@@ -97,7 +97,8 @@ static void printUsage(const VerbInfo &verb, raw_ostream &os) {
   }
   os << "\nValues are given as --flag=value or --flag value. MODEL is a model "
         "description\n(JSON), a Hugging Face folder or its config.json, a GGUF "
-        "or an .mlir file.\n";
+        "or an .mlir file.\nMODEL.gguf,MMPROJ.gguf is one with its part that "
+        "sees pictures.\n";
 }
 
 static void printHelp(raw_ostream &os) {

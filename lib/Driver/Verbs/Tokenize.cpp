@@ -10,6 +10,7 @@
 
 #include "attune/Import/Tokenizers.h"
 #include "attune/Runtime/Cli.h"
+#include "attune/Weights/GgufFile.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FileSystem.h"
@@ -38,7 +39,7 @@ static bool isCompiledBinary(const std::string &path) {
 }
 
 ExitCode driver::runTokenize(const Options &options, Report &report) {
-  if (!llvm::sys::fs::exists(options.model))
+  if (!llvm::sys::fs::exists(gguf::splitPair(options.model).model))
     return report.fail("'" + options.model + "': no such file or folder");
   std::string path = options.tokenizer;
   if (path.empty() && !llvm::sys::fs::is_directory(options.model) &&

@@ -26,6 +26,13 @@ const Family *findFamily(const File &file, DiagnosticEngine &diags) {
       return &family;
     known += (known.empty() ? "" : ", ") + std::string(family.name);
   }
+  if (name == std::string_view("clip")) {
+    diags.error(atPath(file.path()),
+                "is the part of a model that sees (its architecture is "
+                "'clip'); give the model's file before it: MODEL.gguf," +
+                    file.path() + ", or the folder of both");
+    return nullptr;
+  }
   std::string found = "is missing";
   if (const Value *value = file.find("general.architecture"))
     found = "at byte " + std::to_string(value->offset) + " is " +
@@ -326,8 +333,29 @@ void Writer::putRotary() {
           spell(number("attention.temperature_scale", 1)) +
           (scaling.find("original_max") == std::string::npos ? tail : "");
   }
+  putSections(scaling);
   if (!scaling.empty())
     put("rope_scaling", scaling + "}");
+}
+
+/// How many pairs of channels turn by numbers, rows and columns where there are
+/// pictures.
+void Writer::putSections(std::string &scaling) {
+  const std::string key = full("rope.dimension_sections");
+  std::optional<std::vector<double>> numbers = file.numbers(key);
+  if (!file.sight() || !file.find(key))
+    return;
+  if (scaling.empty())
+    scaling = "{\"type\": \"default\"";
+  scaling += ", \"mrope_section\": [";
+  for (size_t i = 0; i < 3; ++i) {
+    double each = numbers && numbers->size() >= 3 ? (*numbers)[i] : -1;
+    if (each < 0 || each > INT32_MAX || each != std::floor(each))
+      return fail(key, "expected three whole numbers: how many pairs of "
+                       "channels turn by numbers, rows and columns");
+    scaling += (i ? ", " : "") + std::to_string(static_cast<int64_t>(each));
+  }
+  scaling += "]";
 }
 
 void Writer::putTokens() {
@@ -370,14 +398,16 @@ static bool fits(const CheckpointTensor &info, int bits, uint32_t least,
 /// are read for that, in full only as long as they fit.
 std::string Writer::dtype() const {
   bool half = true, brain = true;
-  for (const CheckpointTensor &info : file.tensors()) {
-    half &= info.dtype != runtime::DType::BF16;
-    brain &= info.dtype != runtime::DType::F16;
-    if (info.dtype != runtime::DType::F32)
-      continue;
-    half = half && !info.encoding && fits(info, 13, 113, 142);
-    brain = brain && !info.encoding && fits(info, 16, 0, 254);
-  }
+  for (const File *each : {&file, file.sight()})
+    for (const CheckpointTensor &info :
+         each ? each->tensors() : std::vector<CheckpointTensor>()) {
+      half &= info.dtype != runtime::DType::BF16;
+      brain &= info.dtype != runtime::DType::F16;
+      if (info.dtype != runtime::DType::F32)
+        continue;
+      half = half && !info.encoding && fits(info, 13, 113, 142);
+      brain = brain && !info.encoding && fits(info, 16, 0, 254);
+    }
   return half ? "float16" : brain ? "bfloat16" : "float32";
 }
 

@@ -26,7 +26,10 @@ const std::vector<Family> &families() {
       {"gemma", "gemma", "GemmaForCausalLM", false},
       {"gemma2", "gemma2", "Gemma2ForCausalLM", false},
       {"gemma3", "gemma3_text", "Gemma3ForCausalLM", false},
+      {"gemma3n", "gemma3n_text", "Gemma3nForCausalLM", false},
       {"phi3", "phi3", "Phi3ForCausalLM", false},
+      {"t5", "t5", "T5ForConditionalGeneration", false},
+      {"t5encoder", "t5", "T5EncoderModel", false},
       {"arcee", "arcee", "ArceeForCausalLM", true, true},
       {"bert", "bert", "BertModel", false, true},
       {"bloom", "bloom", "BloomForCausalLM", false, true},
@@ -332,8 +335,12 @@ void Writer::putFamily() {
   std::string_view name = family.name;
   if (name == "bert" || name == "nomic-bert")
     return putEncoder();
+  if (type == "t5")
+    return putT5();
   putExperts();
   putGemma();
+  if (name == "gemma3n")
+    putGemma3n();
   putScales();
   if (name == "llama" || name == "phi3")
     putWindow(0);
@@ -341,6 +348,8 @@ void Writer::putFamily() {
     putWindow(2);
   else if (name == "olmo2" || name == "cohere2" || name == "exaone4")
     putWindow(4);
+  else if (name == "gemma3n")
+    putWindow(5);
   else if (name == "gemma3")
     putWindow(6);
   else if (name == "llama4")

@@ -119,7 +119,7 @@ bool Writer::changesNothing(const std::string &name,
 
 void Writer::checkKeys() {
   std::string_view name = family.name;
-  bool encodes = name == "bert" || name == "nomic-bert";
+  bool encodes = name == "bert" || name == "nomic-bert" || name == "t5encoder";
   bool causal = file.flag(full("attention.causal")).value_or(!encodes);
   if (causal == encodes)
     fail(full("attention.causal"), std::string("expected ") +

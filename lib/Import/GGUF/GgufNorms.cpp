@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GgufSight.h"
 #include "GgufWriter.h"
 
 #include <cstdlib>
@@ -95,9 +96,12 @@ void Adapter::adapt(Layer &layer) const {
 
 void adaptToFile(const File &file, const Family &family, Model &model) {
   Adapter adapter(file, family);
-  for (Stream &stream : model.streams)
+  for (Stream &stream : model.streams) {
+    if (sees(model) && &stream != &model.streams.back())
+      continue; // adaptToSight()
     for (Layer &layer : stream.layers)
       adapter.adapt(layer);
+  }
 }
 
 } // namespace attune::gguf

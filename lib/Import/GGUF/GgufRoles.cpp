@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GgufConfig.h"
+#include "GgufSight.h"
 
 #include "attune/Support/TensorNames.h"
 
@@ -286,6 +287,8 @@ void nameByRole(const File &file, Model &model) {
                           model.outputs.end());
     }
   for (Stream &stream : model.streams) {
+    if (sees(model) && &stream != &model.streams.back())
+      continue;          // tensors of pictures have the names of their class
     bool behind = false; // the blocks
     for (Layer &layer : stream.layers) {
       Namer namer(file, layer);

@@ -71,6 +71,7 @@ private:
   void putSizes();
   void putHeads();
   void putRotary();
+  void putSections(std::string &scaling);
   void putFactors(const char *tensor, const char *key, std::string &scaling);
   void putTokens();
   std::string dtype() const;
@@ -84,6 +85,10 @@ private:
   void putFamily();
   void putEncoder();
   void putGemma();
+  // GgufStacks.cpp.
+  void putGemma3n();
+  void putT5();
+  int64_t rowsOf(const char *tensor);
   void putExperts();
   void putDeepSeek();
   void checkGating();

@@ -10,6 +10,7 @@
 #include "attune/Import/Tokenizers.h"
 
 #include "../GGUF/GgufConfig.h"
+#include "../GGUF/GgufSight.h"
 #include "Architectures.h"
 #include "AudioConfig.h"
 #include "GenerationConfig.h"
@@ -410,11 +411,12 @@ static void findStored(const Checkpoint &checkpoint, ImportedModel &result) {
 }
 
 /// Imports the text of a config.json. `folder` and `checkpointPath` of the
-/// result are set.
+/// result are set. Without `renames` the caller names the text model's tensors.
 static std::optional<ImportedModel>
 importConfig(const std::shared_ptr<const SourceFile> &file,
              ImportedModel result, const std::vector<std::string> &ignoredKeys,
-             std::optional<ImageSize> imageSize, DiagnosticEngine &diags) {
+             std::optional<ImageSize> imageSize, DiagnosticEngine &diags,
+             bool renames = true) {
   JsonFile json(file, diags);
   if (!json.isObject())
     return std::nullopt;
@@ -532,7 +534,8 @@ importConfig(const std::shared_ptr<const SourceFile> &file,
     spec::Model sight;
     if (!readSight({*json.root, context, *checkpoint, keys, json.reporter},
                    *text, sight) ||
-        !renameTextTensors(*model, *text, *checkpoint, config, diags) ||
+        (renames &&
+         !renameTextTensors(*model, *text, *checkpoint, config, diags)) ||
         (text->sees && !joinSight(*text, std::move(sight), *model, config)))
       return std::nullopt;
   } else if (checkpoint && context.languageModel) {
@@ -582,7 +585,8 @@ importHuggingFace(const std::string &path, DiagnosticEngine &diags,
 }
 
 std::optional<ImportedModel> importGguf(const std::string &path,
-                                        DiagnosticEngine &diags) {
+                                        DiagnosticEngine &diags,
+                                        std::optional<ImageSize> imageSize) {
   std::optional<gguf::File> opened = gguf::openFile(path, diags);
   const gguf::Family *family =
       opened ? gguf::findFamily(*opened, diags) : nullptr;
@@ -591,6 +595,8 @@ std::optional<ImportedModel> importGguf(const std::string &path,
   auto file = std::make_shared<SourceFile>();
   file->path = path + " (its keys as config.json)";
   std::optional<std::string> text = gguf::makeConfig(*opened, *family, diags);
+  if (text && opened->sight())
+    text = gguf::makeSightConfig(*opened, *family, *text, diags);
   if (!text)
     return std::nullopt;
   file->text = std::move(*text);
@@ -598,15 +604,19 @@ std::optional<ImportedModel> importGguf(const std::string &path,
   // Files beside it are no part of it: nothing is in a folder of this name.
   result.folder = result.checkpointPath = path;
   std::optional<ImportedModel> imported =
-      importConfig(file, std::move(result), {}, std::nullopt, diags);
+      importConfig(file, std::move(result), {}, imageSize, diags,
+                   /*renames=*/!family->byRole);
   if (!imported)
     return std::nullopt;
   gguf::adaptToFile(*opened, *family, imported->model);
+  if (opened->sight())
+    gguf::adaptToSight(*opened, imported->model);
   if (family->byRole)
     gguf::nameByRole(*opened, imported->model);
   imported->model.name = gguf::modelName(path);
   imported->folder.clear();
-  imported->tokenizerPath = opened->find("tokenizer.ggml.model") ? path : "";
+  imported->tokenizerPath =
+      opened->find("tokenizer.ggml.model") ? opened->path() : "";
   return imported;
 }
 

@@ -30,7 +30,8 @@ static bool endsWith(std::string_view text, std::string_view end) {
          text.substr(text.size() - end.size()) == end;
 }
 
-std::string findTokenizerFile(const std::string &path) {
+std::string findTokenizerFile(const std::string &pathOrPair) {
+  std::string path = gguf::splitPair(pathOrPair).model;
   std::error_code ignored;
   if (path.empty())
     return "";

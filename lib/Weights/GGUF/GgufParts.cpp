@@ -27,8 +27,9 @@ static std::vector<std::string> partsBeside(const std::string &path) {
 }
 
 std::string modelName(const std::string &path) {
-  std::string name = fs::path(path).stem().string();
-  if (!partsBeside(path).empty())
+  std::string model = splitPair(path).model;
+  std::string name = fs::path(model).stem().string();
+  if (!partsBeside(model).empty())
     name.erase(name.size() - std::string_view("-00001-of-00003").size());
   return name;
 }
@@ -105,7 +106,22 @@ bool File::openParts(const std::vector<std::string> &paths,
   return false;
 }
 
+Pair splitPair(const std::string &path) {
+  std::error_code ignored;
+  if (fs::exists(path, ignored))
+    return {path, ""};
+  for (size_t at = path.find(','); at != std::string::npos;
+       at = path.find(',', at + 1))
+    if (fs::is_regular_file(path.substr(0, at), ignored))
+      return {path.substr(0, at), path.substr(at + 1)};
+  return {path, ""};
+}
+
 bool File::open(const std::string &path, std::string &error) {
+  if (Pair pair = splitPair(path); !pair.sight.empty()) {
+    seeing = std::make_unique<File>();
+    return open(pair.model, error) && seeing->open(pair.sight, error);
+  }
   std::vector<std::string> paths = partsBeside(path);
   if (!paths.empty())
     return openParts(paths, error);
@@ -128,18 +144,27 @@ static std::string modelOf(const std::string &path) {
   return parts.empty() ? path : parts.front();
 }
 
-std::vector<std::string> modelsIn(const std::string &folder) {
-  std::set<std::string> models;
+/// Files of which "mmproj" in the name says whether they are parts that see.
+static std::vector<std::string> listFiles(const std::string &folder,
+                                          bool seeing) {
+  std::set<std::string> files;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
     std::string name = it->path().filename().string();
-    // "mmproj-..." is the part of another model that sees.
     if (it->path().extension() == ".gguf" &&
-        name.find("mmproj") == std::string::npos)
-      models.insert(modelOf(it->path().string()));
+        (name.find("mmproj") != std::string::npos) == seeing)
+      files.insert(modelOf(it->path().string()));
   }
-  return {models.begin(), models.end()};
+  return {files.begin(), files.end()};
+}
+
+std::vector<std::string> modelsIn(const std::string &folder) {
+  return listFiles(folder, /*seeing=*/false);
+}
+
+std::vector<std::string> sightsIn(const std::string &folder) {
+  return listFiles(folder, /*seeing=*/true);
 }
 
 } // namespace attune::gguf

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attune/Weights/GgufFile.h"
+#include "GgufTensors.h"
 
 #include "../RealNumbers.h"
 #include "attune/Support/TensorNames.h"
@@ -47,6 +47,18 @@ static constexpr Name kGemmaNames[] = {
     {"post_attention_norm", "post_attention_layernorm"},
     {"post_ffw_norm", "post_feedforward_layernorm"},
 };
+static constexpr Name kGemma3nNames[] = {
+    {"inp_gate", "per_layer_input_gate"},
+    {"proj", "per_layer_projection"},
+    {"post_norm", "post_per_layer_input_norm"},
+    {"laurel_l", "laurel.linear_left"},
+    {"laurel_r", "laurel.linear_right"},
+    {"laurel_post_norm", "laurel.post_laurel_norm"},
+    {"altup_correct_coef", "altup.correction_coefs"},
+    {"altup_predict_coef", "altup.prediction_coefs"},
+    {"altup_router", "altup.modality_router"},
+    {"altup_router_norm", "altup.router_norm"},
+};
 static constexpr Name kPhiNames[] = {{"ffn_up", "mlp.gate_up_proj"}};
 static constexpr Name kMixtralNames[] = {
     {"ffn_gate_inp", "block_sparse_moe.gate"},
@@ -75,7 +87,9 @@ static const char *lookUp(const Name (&names)[N], std::string_view ours) {
 
 static const char *blockName(std::string_view family, std::string_view ours) {
   const char *found = nullptr;
-  if (family == "gemma2" || family == "gemma3")
+  if (family == "gemma3n")
+    found = lookUp(kGemma3nNames, ours);
+  if (!found && family.substr(0, 5) == "gemma" && family != "gemma")
     found = lookUp(kGemmaNames, ours);
   else if (family == "phi3")
     found = lookUp(kPhiNames, ours);
@@ -86,7 +100,7 @@ static const char *blockName(std::string_view family, std::string_view ours) {
   return found ? found : lookUp(kBlockNames, ours);
 }
 
-static bool takeNumber(std::string_view &text, std::string &digits) {
+bool takeNumber(std::string_view &text, std::string &digits) {
   size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
   digits = text.substr(0, end);
   text.remove_prefix(end);
@@ -125,8 +139,9 @@ static std::string renameBlock(std::string_view family, std::string_view name) {
 /// Whether tensors of a family get the names that its class of Hugging Face
 /// has. Those of others are found by their roles.
 static bool isRenamed(std::string_view family) {
-  for (const char *name : {"llama", "qwen2", "qwen3", "qwen3moe", "gemma",
-                           "gemma2", "gemma3", "phi3"})
+  for (const char *name :
+       {"llama", "qwen2", "qwen3", "qwen3moe", "gemma", "gemma2", "gemma3",
+        "gemma3n", "phi3", "t5", "t5encoder"})
     if (family == name)
       return true;
   return false;
@@ -141,9 +156,81 @@ static std::string markStack(const std::string &name) {
   return name;
 }
 
-static std::string rename(std::string_view family, const std::string &name) {
+/// Of T5, whose sublayers have numbers in its class; {f} is that of the
+/// feed-forward layer.
+static constexpr Name kT5Names[] = {
+    {"attn_norm", "0.layer_norm"},
+    {"attn_q", "0.SelfAttention.q"},
+    {"attn_k", "0.SelfAttention.k"},
+    {"attn_v", "0.SelfAttention.v"},
+    {"attn_o", "0.SelfAttention.o"},
+    {"attn_rel_b", "0.SelfAttention.relative_attention_bias"},
+    {"cross_attn_norm", "1.layer_norm"},
+    {"cross_attn_q", "1.EncDecAttention.q"},
+    {"cross_attn_k", "1.EncDecAttention.k"},
+    {"cross_attn_v", "1.EncDecAttention.v"},
+    {"cross_attn_o", "1.EncDecAttention.o"},
+    {"ffn_norm", "{f}.layer_norm"},
+    {"ffn_gate", "{f}.DenseReluDense.wi_0"},
+    {"ffn_down", "{f}.DenseReluDense.wo"},
+};
+
+static std::string renameT5(const File &file, std::string_view name) {
+  if (name == "token_embd.weight")
+    return "shared.weight";
+  if (name == "output.weight")
+    return "lm_head.weight";
+  bool decoder = name.substr(0, 4) == "dec.";
+  std::string whole(name), layer;
+  if (!decoder && name.substr(0, 4) != "enc.")
+    return whole;
+  std::string stack = decoder ? "decoder." : "encoder.";
+  name.remove_prefix(4);
+  if (name == "output_norm.weight")
+    return stack + "final_layer_norm.weight";
+  std::string base;
+  if (name.substr(0, 4) != "blk.")
+    return whole;
+  name.remove_prefix(4);
+  if (!takeNumber(name, layer) || name.substr(0, 1) != "." ||
+      !cutEnd(std::string(name.substr(1)), ".weight", base))
+    return whole;
+  const char *theirs = lookUp(kT5Names, base);
+  if (base == "ffn_up") // of a pair only where there is a gate
+    theirs = file.findTensor("enc.blk.0.ffn_gate.weight")
+                 ? "{f}.DenseReluDense.wi_1"
+                 : "{f}.DenseReluDense.wi";
+  if (!theirs)
+    return whole;
+  std::string sublayer = theirs;
+  if (sublayer.substr(0, 3) == "{f}")
+    sublayer.replace(0, 3, decoder ? "2" : "1");
+  return stack + "block." + layer + ".layer." + sublayer + ".weight";
+}
+
+/// Beside the blocks of Gemma 3n; {e} is the number of a copy.
+static constexpr Name kGemma3nWhole[] = {
+    {"per_layer_token_embd.weight", "model.embed_tokens_per_layer.weight"},
+    {"per_layer_model_proj.weight", "model.per_layer_model_projection.weight"},
+    {"per_layer_proj_norm.weight", "model.per_layer_projection_norm.weight"},
+    {"altup_proj.weight", "model.altup_projections.{e}.weight"},
+    {"altup_unembd_proj.weight", "model.altup_unembed_projections.{e}.weight"},
+};
+
+static std::string rename(const File &file, std::string_view family,
+                          const std::string &name) {
   if (!isRenamed(family))
     return markStack(name);
+  if (family.substr(0, 2) == "t5")
+    return renameT5(file, name);
+  if (family == "gemma3n") {
+    if (const char *theirs = lookUp(kGemma3nWhole, name))
+      return theirs;
+    std::string block;
+    if (cutEnd(name, ".altup_correct_scale.weight", block) &&
+        block.substr(0, 4) == "blk.")
+      return "model.layers." + block.substr(4) + ".altup.correct_output_scale";
+  }
   if (name == "token_embd.weight")
     return "model.embed_tokens.weight";
   if (name == "output_norm.weight")
@@ -154,13 +241,12 @@ static std::string rename(std::string_view family, const std::string &name) {
   return block.empty() ? name : block;
 }
 
-static bool isFloat(const CheckpointTensor &tensor) {
+bool isFloat(const CheckpointTensor &tensor) {
   return tensor.encoding || isReal(tensor);
 }
 
-/// Some numbers of a tensor that is of floats.
-static void readFloats(const CheckpointTensor &tensor, int64_t first,
-                       int64_t count, float *out) {
+void readFloats(const CheckpointTensor &tensor, int64_t first, int64_t count,
+                float *out) {
   if (tensor.encoding)
     return tensor.encoding->decode(tensor, first, count, out);
   for (int64_t i = 0; i < count; ++i)
@@ -314,13 +400,15 @@ renameTensors(const File &file,
       joinedValues.insert(base + "attn_v_b.weight");
       continue;
     }
-    tensor.name = rename(family, info.name);
+    tensor.name = rename(file, family, info.name);
     if (cutEnd(info.name, ".ssm_a", base) && isFloat(info)) {
       encodings.push_back(std::make_unique<Logarithms>(info));
       tensor.encoding = encodings.back().get();
       tensor.dtype = runtime::DType::F32;
     }
   }
+  if (file.sight())
+    addSight(*file.sight(), result, encodings);
   return result;
 }
 
@@ -343,7 +431,8 @@ std::optional<File> openFile(const std::string &path, DiagnosticEngine &diags) {
 
 namespace attune {
 
-bool isGgufFile(const std::string &path) {
+bool isGgufFile(const std::string &pathOrPair) {
+  std::string path = gguf::splitPair(pathOrPair).model;
   // Opening a pipe would wait for its writer, and reading take from its reader.
   int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0)
