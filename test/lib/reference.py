@@ -36,8 +36,8 @@ import reference_latent
 import reference_recurrent
 import reference_signals
 import tensors
-from reference_functions import (ACTIVATIONS, FEATURES, alibi_slope, share,
-                                 softmax)
+from reference_functions import (ACTIVATIONS, FEATURES, alibi_slope,
+                                 among_near, share, softmax, xielu)
 
 
 def dot(a, b):
@@ -148,10 +148,7 @@ class Layer:
         if options.get("xielu"):
             p, n = (math.log1p(math.exp(self.weight(role + name, 1, 1)[0][0]))
                     for name in ("alpha_p", "alpha_n"))
-
-            def act(x):
-                return 0.5 * x + (p * x * x if x > 0 else (0.5 + n) * (
-                    math.expm1(min(x, -1e-6)) - x))
+            act = xielu(p, n)
         if options.get("shift"):
             rows = reference_recurrent.shifted(rows, self.weight(role + "x_k",
                                                                  width))
@@ -214,14 +211,8 @@ class Layer:
         shares = [scores[e] for e in chosen]
         if after:
             shares = softmax(shares)
-        if mixes:  # among those near, without those before
-            near, shares = 2 * router.get("eps", 0), []
-            for a, e in enumerate(chosen):
-                best = scores[e]
-                shares.append(1 / math.fsum(
-                    math.exp(s - best) for n, s in enumerate(scores)
-                    if n not in chosen[:a]
-                    and best - s <= near * max(abs(s), best)))
+        if mixes:
+            shares = among_near(scores, chosen, router.get("eps", 0))
         if router.get("renormalise", False):
             total = sum(shares) + router.get("eps", 0)
             shares = [s / total for s in shares]

@@ -53,3 +53,23 @@ def alibi_slope(head, heads):
     if head < power:
         return 2.0 ** (-8.0 * (head + 1) / power)
     return 2.0 ** (-8.0 * (2 * (head - power) + 1) / (2 * power))
+
+
+def xielu(p, n):
+    """xIELU with the numbers of its two sides behind their softplus."""
+    def act(x):
+        below = (0.5 + n) * (math.expm1(min(x, -1e-6)) - x)
+        return 0.5 * x + (p * x * x if x > 0 else below)
+    return act
+
+
+def among_near(scores, chosen, eps):
+    """Of each chosen number its share of a softmax over those near it that were
+    not chosen before."""
+    shares = []
+    for a, e in enumerate(chosen):
+        best = scores[e]
+        shares.append(1 / math.fsum(
+            math.exp(s - best) for n, s in enumerate(scores)
+            if n not in chosen[:a] and best - s <= 2 * eps * max(abs(s), best)))
+    return shares

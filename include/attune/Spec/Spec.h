@@ -15,6 +15,7 @@
 #include "attune/Spec/Latent.h"
 #include "attune/Spec/Places.h"
 #include "attune/Spec/RecurrentLayers.h"
+#include "attune/Spec/Router.h"
 #include "attune/Spec/StateSpaces.h"
 
 #include <cstdint>
@@ -298,23 +299,6 @@ struct FFN {
   SourceLocation location;
 };
 
-/// SparseMixer (Liu et al. 2024): each chosen expert has its share of a softmax
-/// over the experts near it that were not chosen before. A logit is near if it
-/// is below by no more than twice `eps` of the larger size.
-enum class RouterScores { Softmax, Sigmoid, SparseMixer };
-enum class GroupScore { Max, TopTwo };
-/// How a token's experts are chosen; see attune.router.
-struct Router {
-  RouterScores scores = RouterScores::Softmax;
-  bool softmaxAfter = false; ///< over the chosen experts only
-  bool selectBias = false;   ///< role "router.bias" [E]: for the choice only
-  bool logitBias = false;    ///< role "router.logit_bias" [E]: before scores
-  int64_t groups = 1, activeGroups = 1;
-  GroupScore groupScore = GroupScore::Max;
-  bool renormalise = false;
-  double eps = 0;
-  double scale = 1;
-};
 /// A feed-forward layer that every token goes through, beside its experts.
 struct SharedExpert {
   int64_t width = 0;

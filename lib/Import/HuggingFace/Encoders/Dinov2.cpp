@@ -79,6 +79,7 @@ static std::optional<Model> dinov2(ImportContext &context, const char *name,
   StreamBuilder stream(config, prefix, channels);
   stream.add("embeddings.patch_embeddings.projection", "patch_size",
              patches(channels, sizes.width, patch), sizes.width);
+  int64_t side = image / patch;
   std::string table = prefix + "embeddings.position_embeddings";
   std::vector<WeightSource> tokens = {{prefix + "embeddings.cls_token"}};
   std::vector<WeightSource> rows = {{table}};
@@ -86,14 +87,13 @@ static std::optional<Model> dinov2(ImportContext &context, const char *name,
     WeightSource own{prefix + "embeddings.register_tokens"};
     tokens.push_back(own);
     own.scale = 0;
-    rows = {{table, false, 0, 1}, own, {table, false, 1, -1}};
+    rows = {{table, false, 0, 1}, own, {table, false, 1, side * side + 1}};
   }
   stream
       .add("embeddings.class_tokens", "hidden_size", ClassTokens{1 + registers})
       .weights["weight"] = tokens;
   Positions positions;
   positions.count = PositionCount::Tokens;
-  int64_t side = image / patch;
   positions.length = side * side + 1 + registers;
   positions.grid = {side, side};
   positions.interpolate =
