@@ -27,6 +27,7 @@ ExitCode InMemoryModel::build(const Options &options, Report &report,
                               Entries entries, bool fusion) {
   auto made = std::make_unique<Lowering>(options, report, source, fusion);
   Lowering &lowering = *made;
+  lowering.needsWeights = needsWeights;
   std::optional<ProductBytes> object = lowering.compile(entries, "obj");
   if (!object)
     return lowering.code;

@@ -22,8 +22,8 @@ namespace attune::driver {
 /// Compiled code, its weights and threads to run it.
 class InMemoryModel {
 public:
-  /// Weights are random without a checkpoint; whether that is allowed is the
-  /// caller's business. Returns why it failed, or success.
+  /// Weights are random without a checkpoint, unless they are needed. Returns
+  /// why it failed, or success.
   ExitCode build(const Options &options, Report &report,
                  const ModelSource &source, Checkpoint *checkpoint,
                  Entries entries, bool fusion);
@@ -37,6 +37,8 @@ public:
 
   /// Asked for before `build`: layers can be packed anew.
   bool keepsLowering = false;
+  /// The same: a model with weights is refused without a checkpoint.
+  bool needsWeights = false;
   void packLayers(const WeightValues &values,
                   llvm::function_ref<bool(WeightOp, int64_t)> wants,
                   Report &report);

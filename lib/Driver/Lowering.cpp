@@ -374,6 +374,12 @@ bool Lowering::import(Entries entries) {
     code = ExitCode::BadInput;
     return false;
   }
+  if (needsWeights && !module->getOps<WeightOp>().empty())
+    return fail("'" + options.model +
+                    "' comes without weights; name them with --weights=PATH "
+                    "(a safetensors file, an index or a folder), or try it "
+                    "with --weights=random",
+                ExitCode::BadInput);
   // Kernels of GPUs take scales in one level.
   markStored(*module, source, pipeline.target.tilesInParallel());
   if (source.mesh.dp > 1)

@@ -77,6 +77,9 @@ public:
   bool dumpReport();
 
   ExitCode code = ExitCode::Success;
+  /// Asked for before the module is there: a model with weights, for which
+  /// there are none, is refused.
+  bool needsWeights = false;
 
 private:
   bool fail(const std::string &message, ExitCode why);

@@ -94,7 +94,7 @@ bool WeightsBlob::map(const std::string &path, bool &absent, Error &error) {
            std::memcmp(trailer + 24, trailerMagic, 8) == 0;
   };
   uint64_t offset, size, room;
-  WeightSection section;
+  WeightSection section = {};
   if (readTrailer(fileBytes)) {
     offset = littleEndian(trailer);
     room = fileBytes - trailerBytes;
@@ -104,6 +104,11 @@ bool WeightsBlob::map(const std::string &path, bool &absent, Error &error) {
     // size still, and the section the place.
     offset = section.offset;
     room = section.offset + section.size - trailerBytes;
+  } else if (section.offset > fileBytes ||
+             section.size > fileBytes - section.offset) {
+    return fail(fd, "is cut short: it has " + std::to_string(fileBytes) +
+                        " of " + std::to_string(section.offset + section.size) +
+                        " bytes; copy it again");
   } else {
     absent = true;
     return fail(fd, "carries no weights of a compiled model");
@@ -308,7 +313,7 @@ bool WeightsBlob::locate(const void *symbol, Error &error) {
   if (access(beside.c_str(), F_OK) == 0)
     return map(beside, absent, error);
   return error.badInput("the model's weights are neither in " + image +
-                        " nor in " + beside);
+                        " nor in " + beside + "; name their file explicitly");
 }
 
 } // namespace attune::runtime

@@ -97,6 +97,13 @@ std::optional<std::string> Compiler::printOne() {
   return text;
 }
 
+static void warnOfCodeAlone(const Options &options, Report &report) {
+  report.warning({}, "without --weights the result holds code alone; it will "
+                     "look for '" +
+                         options.output +
+                         ".weights' (--weights=random makes some up)");
+}
+
 /// Appends the weights to the file at `path`.
 bool Compiler::pack(Checkpoint *checkpoint, const std::string &path) {
   report.beginStage("packing weights");
@@ -133,6 +140,10 @@ bool Compiler::writeProduct(Checkpoint *checkpoint) {
           : compileVariants(options, report, source, lowering);
   if (!bytes)
     return false;
+  // Of a description runCompile() knows it before.
+  if (!packs && product.weights == ProductKind::Weights::Inside &&
+      source.isMlir() && !lowering.getWeights().getOps<WeightOp>().empty())
+    warnOfCodeAlone(options, report);
   llvm::StringRef content(bytes->data(), bytes->size());
   if (target.empty())
     return files.write("-", content);
@@ -298,10 +309,7 @@ ExitCode driver::runCompile(const Options &options, Report &report) {
       return ExitCode::BadInput;
   } else if (product && product->weights == ProductKind::Weights::Inside &&
              !options.hasRandomWeights() && hasWeights(*source)) {
-    report.warning({}, "without --weights the result holds code alone; it "
-                       "will look for '" +
-                           options.output +
-                           ".weights' (--weights=random makes some up)");
+    warnOfCodeAlone(options, report);
   }
   return Compiler(options, report, *source)
       .run(checkpoint ? &*checkpoint : nullptr);

@@ -36,12 +36,8 @@ ExitCode driver::prepareModel(const Options &options, Report &report,
     checkpoint = openCheckpoint(*source, options, report);
     if (!checkpoint)
       return ExitCode::BadInput;
-  } else if (!options.hasRandomWeights() && hasWeights(*source)) {
-    return report.fail("'" + options.model +
-                       "' comes without weights; name "
-                       "them with --weights=PATH (a safetensors file, an index "
-                       "or a folder), or try it with --weights=random");
   }
+  model.needsWeights = !checkpoint && !options.hasRandomWeights();
   return model.build(options, report, *source,
                      checkpoint ? &*checkpoint : nullptr, entries,
                      options.fusion);

@@ -8,7 +8,10 @@
 #include "CompletionRequest.h"
 
 #include "../Chat/PlainTools.h"
+#include "../JsonMembers.h"
 #include "MessageParts.h"
+
+#include <algorithm>
 
 namespace attune::runtime {
 
@@ -33,24 +36,51 @@ static void moveReferences(JsonValue &schema, const std::string &place) {
   }
 }
 
+/// The name in {"type": "function", "function": {"name": ...}}, or null if a
+/// tool is no function with a name. `type` may be absent.
+static const std::string *functionOf(const JsonValue &tool) {
+  if (!tool.isObject())
+    return nullptr;
+  const JsonValue *type = tool.find("type"), *function = tool.find("function");
+  if (type && !type->isNull() && type->string != "function")
+    return nullptr;
+  return function && function->isObject() ? textOf(*function, "name") : nullptr;
+}
+
+/// `tools` are functions: calls of others, such as "custom", would have a form
+/// that no answer is read for.
+static bool checkTools(const JsonValue &tools, RequestError &error) {
+  for (size_t i = 0; i < tools.items.size(); ++i) {
+    const std::string *name = functionOf(tools.items[i]);
+    if (name && !name->empty())
+      continue;
+    const std::string *type =
+        tools.items[i].isObject() ? textOf(tools.items[i], "type") : nullptr;
+    return error.set("'tools[" + std::to_string(i) +
+                         "]': expected {\"type\": \"function\", \"function\": "
+                         "{\"name\": ...}}" +
+                         (type && *type != "function"
+                              ? ", found the type '" + *type + "'"
+                              : ""),
+                     "tools");
+  }
+  return true;
+}
+
 /// The texts that are a call of one of the tools, `only` this one if it is not
-/// empty, as a schema. False: a tool has no name, or none is called `only`.
+/// empty, as a schema. False: none is called `only`.
 static bool describeCalls(const JsonValue &tools, const std::string &only,
                           std::string &schema) {
   size_t count = 0;
   schema = "{\"anyOf\":[";
   for (const JsonValue &tool : tools.items) {
-    const JsonValue *function =
-        tool.isObject() ? tool.find("function") : nullptr;
-    const JsonValue *name =
-        function && function->isObject() ? function->find("name") : nullptr;
-    if (!name || !name->isString())
-      return false;
-    if (!only.empty() && name->string != only)
+    const JsonValue *function = tool.find("function");
+    const std::string &name = *functionOf(tool);
+    if (!only.empty() && name != only)
       continue;
     schema += std::string(count ? "," : "") +
               "{\"type\":\"object\",\"properties\":{\"name\":{\"const\":";
-    appendJsonString(schema, name->string);
+    appendJsonString(schema, name);
     schema += "},\"arguments\":";
     const JsonValue *parameters = function->find("parameters");
     if (parameters && !parameters->isNull()) {
@@ -67,6 +97,49 @@ static bool describeCalls(const JsonValue &tools, const std::string &only,
   }
   schema += "]}";
   return count > 0;
+}
+
+/// {"type": "allowed_tools", "allowed_tools": {"mode": ..., "tools": ...}}:
+/// leaves those of `tools` that are named, and `mode` says whether one must be
+/// called.
+static bool takeAllowed(const JsonValue &choice, JsonValue &tools,
+                        std::string_view &mode, RequestError &error) {
+  const JsonValue *allowed = choice.find("allowed_tools");
+  const std::string *word =
+      allowed && allowed->isObject() ? textOf(*allowed, "mode") : nullptr;
+  const JsonValue *list = word ? allowed->find("tools") : nullptr;
+  if (!list || !list->isArray() || list->items.empty() ||
+      (*word != "auto" && *word != "required"))
+    return error.set("'tool_choice': expected {\"type\": \"allowed_tools\", "
+                     "\"allowed_tools\": {\"mode\": \"auto\" or \"required\", "
+                     "\"tools\": [...]}}",
+                     "tool_choice");
+  mode = *word;
+  std::vector<std::string> names, there;
+  for (const JsonValue &tool : list->items) {
+    const std::string *name = functionOf(tool);
+    if (!name)
+      return error.set("'tool_choice': an allowed tool is {\"type\": "
+                       "\"function\", \"function\": {\"name\": ...}}",
+                       "tool_choice");
+    names.push_back(*name);
+  }
+  std::sort(names.begin(), names.end());
+  std::vector<JsonValue> kept;
+  for (JsonValue &tool : tools.items) {
+    const std::string &name = *functionOf(tool);
+    if (!std::binary_search(names.begin(), names.end(), name))
+      continue;
+    there.push_back(name);
+    kept.push_back(std::move(tool));
+  }
+  tools.items = std::move(kept);
+  std::sort(there.begin(), there.end());
+  for (const std::string &name : names)
+    if (!std::binary_search(there.begin(), there.end(), name))
+      return error.set("'tool_choice': 'tools' has no function '" + name + "'",
+                       "tool_choice");
+  return true;
 }
 
 /// `tool_choice`: whether tools may be called is in `tools`, which becomes null
@@ -87,21 +160,33 @@ bool CompletionRequest::readToolChoice(RequestFields &fields,
     tools = nullptr;
     return true;
   }
-  const JsonValue *function =
-      choice->isObject() ? choice->find("function") : nullptr;
-  const JsonValue *name =
-      function && function->isObject() ? function->find("name") : nullptr;
-  if (word != "required" && !(name && name->isString()))
+  const std::string *type =
+      choice->isObject() ? textOf(*choice, "type") : nullptr;
+  const std::string *name = nullptr;
+  if (type && *type == "allowed_tools") {
+    JsonValue allowed;
+    if (tools)
+      allowed = *tools;
+    if (!takeAllowed(*choice, allowed, word, error))
+      return false;
+    this->tools.reset(new JsonValue(std::move(allowed)));
+    tools = this->tools.get();
+    if (word == "auto")
+      return true;
+  } else {
+    name = functionOf(*choice);
+  }
+  if (word != "required" && !name)
     return fields.expected("tool_choice",
-                           "\"none\", \"auto\", \"required\" or "
-                           "{\"type\": \"function\", \"function\": {\"name\": "
-                           "...}}",
+                           "\"none\", \"auto\", \"required\", {\"type\": "
+                           "\"function\", \"function\": {\"name\": ...}} or "
+                           "{\"type\": \"allowed_tools\", ...}",
                            *choice);
   TextForm form;
   form.kind = TextForm::Kind::JsonSchema;
-  if (!tools || !describeCalls(*tools, name ? name->string : "", form.source))
-    return error.set(name ? "'tool_choice': 'tools' has no function '" +
-                                name->string + "'"
+  if (!tools || !describeCalls(*tools, name ? *name : "", form.source))
+    return error.set(name ? "'tool_choice': 'tools' has no function '" + *name +
+                                "'"
                           : "'tool_choice': 'tools' has no function",
                      "tool_choice");
   if (options.automaton)
@@ -181,9 +266,10 @@ bool CompletionRequest::readMessages(RequestFields &fields,
     return fields.expected("tools", "an array of tools", *tools);
   if (tools && tools->items.empty())
     tools = nullptr;
-  if (!readToolChoice(fields, model, tools, error))
+  if ((tools && !checkTools(*tools, error)) ||
+      !readToolChoice(fields, model, tools, error))
     return false;
-  if (tools)
+  if (tools && tools != this->tools.get())
     this->tools.reset(new JsonValue(*tools));
   bool callsMany = true;
   ChatPrompt::Request request;

@@ -258,6 +258,28 @@ static bool makeFunction(const JsonValue &tool, const char *member,
   return true;
 }
 
+/// The same of {"type": "allowed_tools", "mode": ..., "tools": ...}, whose
+/// members are in "allowed_tools" then.
+static bool makeAllowed(const JsonValue &choice, JsonValue &made,
+                        RequestError &error) {
+  JsonValue allowed, list;
+  list.kind = JsonValue::Kind::Array;
+  const JsonValue *tools = choice.find("tools");
+  for (size_t i = 0; tools && tools->isArray() && i < tools->items.size();
+       ++i) {
+    list.items.emplace_back();
+    if (!makeFunction(tools->items[i], "tool_choice", list.items.back(), error))
+      return false;
+  }
+  if (const std::string *mode = textOf(choice, "mode"))
+    setMember(allowed, "mode", makeText(*mode));
+  setMember(allowed, "tools", std::move(list));
+  made = JsonValue();
+  setMember(made, "type", makeText("allowed_tools"));
+  setMember(made, "allowed_tools", std::move(allowed));
+  return true;
+}
+
 /// `text`: {"format": {"type": "json_schema", "name": ..., "schema": ...}}.
 static bool makeFormat(const JsonValue &text, JsonValue &chat,
                        RequestError &error) {
@@ -334,7 +356,12 @@ static bool readTools(RequestFields &fields, JsonValue &chat,
   }
   if (const JsonValue *choice = fields.find("tool_choice")) {
     JsonValue made = *choice;
-    if (choice->isObject()) {
+    const std::string *type =
+        choice->isObject() ? textOf(*choice, "type") : nullptr;
+    if (type && *type == "allowed_tools") {
+      if (!makeAllowed(*choice, made, error))
+        return false;
+    } else if (choice->isObject()) {
       made = JsonValue();
       if (!makeFunction(*choice, "tool_choice", made, error))
         return false;

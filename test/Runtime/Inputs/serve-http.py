@@ -533,7 +533,42 @@ def tools():
             [made] = choice["message"]["tool_calls"]
             assert json.loads(made["function"]["arguments"]) == arguments, choice
         body["tools"].pop()
+
+        def allow(mode, *names):
+            return {"type": "allowed_tools", "allowed_tools": {
+                "mode": mode, "tools": [{"type": "function", "function": {
+                    "name": name}} for name in names]}}
+
+        # Of the tools that are allowed, one must be called, or may be.
+        call = '{"name": "weigh", "arguments": {"kg": 12}}'
+        asked = {"messages": [{"role": "user", "content": call}],
+                 "max_tokens": 80}
+        choice = first(tool_choice=allow("required", "weigh"), **asked)
+        [made] = choice["message"]["tool_calls"]
+        assert made["function"]["name"] == "weigh", choice
+        choice = first(tool_choice=allow("auto", "weigh"), messages=[
+            {"role": "user", "content": "None."}])
+        assert choice["message"]["content"] == "None.", choice
+        choice = first(tool_choice=allow("required", "add"), **asked)
+        if choice["finish_reason"] == "tool_calls":
+            [made] = choice["message"]["tool_calls"]
+            assert made["function"]["name"] == "add", choice
+        # Tools are functions with names.
+        for tool in ({"type": "custom", "custom": {"name": "a"}}, 5, {},
+                     {"type": "function"}, {"type": "function", "function": {}},
+                     {"type": "function", "function": {"name": ""}},
+                     {"type": 3, "function": {"name": "a"}}):
+            error = server.post("/v1/chat/completions", {
+                **body, "tools": [*body["tools"], tool]}, 400)["error"]
+            assert error["param"] == "tools", (tool, error)
+            assert "tools[2]" in error["message"], (tool, error)
         for wrong in ({"tool_choice": "always"},
+                      {"tool_choice": allow("required", "sing")},
+                      {"tool_choice": allow("auto", "add", "sing")},
+                      {"tool_choice": allow("auto")},
+                      {"tool_choice": allow("never", "add")},
+                      {"tool_choice": {"type": "allowed_tools"}},
+                      {"tool_choice": allow("auto", "add"), "tools": []},
                       {"tool_choice": {"type": "function", "function": {
                           "name": "sing"}}},
                       {"tool_choice": "required", "response_format": {

@@ -238,6 +238,12 @@ def plain_tools():
             assert call[:20] in told and "One and two" in told, told
             assert "add" not in ask(asked, tools=tools,
                                     tool_choice="none")["content"]
+            # Of several tools the model is told of those it may call.
+            other = {"type": "function", "function": {"name": "other"}}
+            told = ask(asked, tools=[*tools, other], tool_choice={
+                "type": "allowed_tools", "allowed_tools": {
+                    "mode": "auto", "tools": [other]}})["content"]
+            assert '"name":"other"' in told and "Adds." not in told, told
             # Calls and results are texts of the two who talk.
             history = asked + [
                 {"role": "assistant", "content": None, "tool_calls": [
@@ -387,6 +393,12 @@ def responses():
         reply = ask('{"name": "add", "arguments": {"x": 7}}', tools=[tool],
                     tool_choice={"type": "function", "name": "add"})
         assert reply["output"][0]["arguments"] == '{"x":7}', reply
+        allowed = {"type": "allowed_tools", "mode": "required", "tools": [
+            {"type": "function", "name": "add"}]}
+        reply = ask('{"name": "add", "arguments": {"x": 7}}',
+                    tools=[tool, {**tool, "name": "other"}],
+                    tool_choice=allowed)
+        assert reply["output"][0]["name"] == "add", reply
         reply = ask("Hello there", max_output_tokens=1)
         assert reply["status"] == "incomplete", reply
         assert reply["incomplete_details"] == {"reason": "max_output_tokens"}
@@ -412,6 +424,9 @@ def responses():
                 ({"reasoning": {"effort": 3}}, "reasoning"),
                 ({"text": {"format": {"type": "xml"}}}, "text"),
                 ({"tool_choice": "required"}, "tool_choice"),
+                ({"tool_choice": allowed}, "tool_choice"),
+                ({"tool_choice": {**allowed, "mode": 1}, "tools": [tool]},
+                 "tool_choice"),
                 ({"truncation": "auto"}, "truncation"),
                 ({"stop": "a"}, "stop")):
             error = server.post("/v1/responses", {
