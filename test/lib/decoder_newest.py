@@ -175,7 +175,7 @@ def helium(w, ids):
     return config, llama_like(w, ids, 2, attention, eps=1e-8)
 
 
-def openai_gpt(w, ids):
+def openai_gpt(w, ids, first=0):
     """Norms after the sublayers and none at the end; matrices [in, out]."""
     config = {"model_type": "openai-gpt", "vocab_size": VOCAB, "n_embd": WIDTH,
               "n_head": HEADS, "n_layer": 2, "n_positions": 64, "afn": "gelu",
@@ -188,7 +188,7 @@ def openai_gpt(w, ids):
         return [[math.fsum(a * row[c] for a, row in zip(v, matrix)) + bias[c]
                  for c in range(out)] for v in x]
     x = plus(embed(w, "tokens_embed.weight", ids),
-             w.matrix("positions_embed.weight", 64, WIDTH))
+             w.matrix("positions_embed.weight", 64, WIDTH)[first:])
     for i in range(2):
         at = f"h.{i}."
         qkv = across(at + "attn.c_attn", x, 3 * WIDTH)

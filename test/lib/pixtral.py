@@ -118,7 +118,7 @@ SIGLIP = {**PREPARATION, "image_processor_type": "SiglipImageProcessor",
           "size": {"height": HEIGHT, "width": LENGTH}}
 LFM2 = {**PREPARATION, "image_processor_type": "Lfm2VlImageProcessorFast",
         "size": {"height": 512, "width": 512}, "resample": 2,
-        "do_image_splitting": True, "downsample_factor": MERGE}
+        "do_image_splitting": True, "do_pad": True, "downsample_factor": MERGE}
 
 # Each letter is a token.
 LETTERS = "abcdefghijklmnopqrstuvwxyz012345678"

@@ -330,7 +330,8 @@ std::vector<std::string> findLeftOut(Config &config, const ModelClass &chosen,
   for (const char *prefix : {"mtp.", "model.mtp.", "model.mtp_layers."})
     leaveOut(prefix, "layers that predict further tokens", "");
   for (const char *prefix :
-       {"embeddings.mask_token", "dinov2.embeddings.mask_token"})
+       {"embeddings.mask_token", "dinov2.embeddings.mask_token",
+        "dinov2_with_registers.embeddings.mask_token"})
     leaveOut(prefix, "what training puts in the place of patches", "");
   for (const char *prefix : {"masked_spec_embed", "wav2vec2.masked_spec_embed",
                              "hubert.masked_spec_embed"})

@@ -36,6 +36,7 @@ static constexpr Processor processors[] = {
     {"Bit", true, true, 224, Filter::Bicubic, CLIP_COLOURS},
     {"Qwen2VL", false, false, 0, Filter::Bicubic, CLIP_COLOURS},
     {"Pixtral", false, false, 0, Filter::Bicubic, CLIP_COLOURS},
+    {"Lfm2Vl", false, false, 0, Filter::Bilinear, HALVES},
     {"Idefics3", false, false, 364, Filter::Lanczos, HALVES, Tiling::BySize},
     {"SmolVLM", false, false, 364, Filter::Lanczos, HALVES, Tiling::BySize},
     {"GotOcr2", false, false, 384, Filter::Bicubic, CLIP_COLOURS,
@@ -278,12 +279,14 @@ bool Preparation::read(const JsonValue &config, std::string &problem) {
               (type ? ", found '" + type->string + "'" : ", found nothing");
     return false;
   }
-  // Tiles of one size are not padded.
+  // Tiles of one size are not padded, nor are pictures of LFM2-VL, which all
+  // have the same size here.
   bool pads = false;
   if (!readFlag(config, "do_pad", pads, problem))
     return false;
   if (pads && chosen->tiling != Tiling::BySize &&
-      chosen->tiling != Tiling::ByList) {
+      chosen->tiling != Tiling::ByList &&
+      std::string_view(chosen->name) != "Lfm2Vl") {
     problem = "'do_pad': pictures that are padded are not understood";
     return false;
   }

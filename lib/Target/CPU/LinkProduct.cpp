@@ -9,6 +9,7 @@
 #include "attune/Target/RunTool.h"
 #include "attune/Target/TemporaryFolder.h"
 
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -167,9 +168,13 @@ llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
   // Temporary files of fixed names in a folder of their own: linkers record
   // input names, and the same model must give the same bytes.
   TemporaryFolder folder("attune-link");
-  if (folder.error())
-    return refuse("cannot make a temporary folder: " +
-                  folder.error().message());
+  if (folder.error()) {
+    llvm::SmallString<64> parent;
+    llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, parent);
+    return refuse(llvm::Twine("cannot make a folder for temporary files in ") +
+                  parent +
+                  " (TMPDIR names another place): " + folder.error().message());
+  }
   std::string objectPath = folder.file("model.o");
   std::string messages;
   std::string path = folder.file("product");
@@ -186,8 +191,15 @@ llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
   std::vector<std::string> arguments = {linker->program, "-o", path};
   addArguments(*linker, kind, parts, objectPath, exports, arguments);
   llvm::SmallVector<llvm::StringRef> views(arguments.begin(), arguments.end());
-  if (runTool(linker->program, views, folder, messages) != 0)
+  if (runTool(linker->program, views, folder, messages) != 0) {
+    // Linkers that write through a mapping die of a full disk without a word.
+    auto space = llvm::sys::fs::disk_space(folder.getPath());
+    if (space && space->available < object.size())
+      messages += "\nOnly " + std::to_string(space->available) +
+                  " bytes are free in " + folder.getPath() +
+                  "; TMPDIR may name another place";
     return refuse(linker->program + " failed to link:\n" + messages);
+  }
   auto product = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                              /*RequiresNullTerminator=*/false);
   if (!product)
