@@ -214,6 +214,15 @@ LogicalResult WeightOp::verify() {
   Type element = type.getElementType();
   bool quantized =
       (takesBytes(element) || element.isInteger(4)) && !holdsScales();
+  if (!(*this)->hasAttr("attune.levels") && hasScalesInLevels(*this) &&
+      !(quantized && !isa<Float8E4M3FNType>(element)))
+    return emitOpError("says that its scales are bytes in two levels, which "
+                       "only numbers of 4 and 8 bits have, but holds ")
+           << element;
+  if ((*this)->hasAttr("attune.levels") && !(element.isInteger(8) && group))
+    return emitOpError("says attune.levels, which bytes of scales do that are "
+                       "in groups, but ")
+           << (group ? "holds " : "is in no groups of ") << element;
   if (quantized && !group)
     return emitOpError("holds ")
            << (element.isInteger(4) ? "numbers of 4 bits" : "bytes")

@@ -334,6 +334,22 @@ static bool serves(const Options &options, const ModelSource &source) {
   return options.verb == Verb::Serve;
 }
 
+/// Whether a feed-forward layer's activation has learned numbers.
+static bool hasLearnedActivation(const spec::Model &model) {
+  auto learns = [](const spec::Block &block) {
+    return block.ffn && block.ffn->xielu;
+  };
+  for (const spec::Stream &stream : model.streams)
+    for (const spec::Layer &layer : stream.layers) {
+      const auto *ffn = std::get_if<spec::FFN>(&layer.op);
+      const auto *block = std::get_if<spec::Block>(&layer.op);
+      if ((ffn && ffn->xielu) || (block && learns(*block)) ||
+          llvm::any_of(layer.cycle, learns))
+        return true;
+    }
+  return false;
+}
+
 bool Lowering::import(Entries entries) {
   code = addInsertions(options, modules, pipeline, report);
   if (code != ExitCode::Success)
@@ -356,6 +372,12 @@ bool Lowering::import(Entries entries) {
     validation.emplace(allowed, validated);
   }
 
+  if (options.machine.tilesInParallel() && source.model &&
+      hasLearnedActivation(*source.model))
+    return fail("'" + options.model +
+                    "': xIELU, whose numbers are learned, has no kernels on "
+                    "GPUs; compile it for a CPU",
+                ExitCode::BadInput);
   report.beginStage("importing");
   ImportOptions imported;
   bool steps = measuresSteps(options, source);

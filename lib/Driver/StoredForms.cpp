@@ -11,6 +11,7 @@
 #include "attune/Spec/Repeats.h"
 #include "attune/Spec/Taps.h"
 #include "attune/Support/TensorNames.h"
+#include "attune/Transforms/QuantizationRules.h"
 
 #include <set>
 
@@ -199,11 +200,18 @@ static StoredForm findStored(WeightOp weight, const ModelSource &source) {
 
 void driver::markStored(mlir::ModuleOp module, const ModelSource &source,
                         bool flat) {
-  if (source.stored.empty())
-    return;
   mlir::Builder b(module);
-  for (auto weight : module.getOps<WeightOp>())
-    if (StoredForm form = findStored(weight, source); form.bits)
+  for (auto weight : module.getOps<WeightOp>()) {
+    StoredForm form;
+    if (!source.stored.empty())
+      form = findStored(weight, source);
+    // IR may say it already.
+    auto said = weight->getAttrOfType<mlir::StringAttr>("attune.stored");
+    if (!form.bits && said && flat)
+      if (auto parsed = QuantizationRules::parseForm(said.getValue()))
+        form = *parsed;
+    if (form.bits)
       weight->setAttr("attune.stored",
                       b.getStringAttr((flat ? form.flat() : form).text()));
+  }
 }

@@ -30,7 +30,7 @@ std::optional<QuantizedForm> QuantizationRules::parseForm(StringRef text) {
   QuantizedForm form = type == "fp8"    ? StoredForm::floatsOfBytes(128)
                        : type == "int8" ? StoredForm::plain(8, 128)
                                         : StoredForm::plain(4, 32);
-  bool grouped = false;
+  bool grouped = false, typed = false;
   for (StringRef option : options) {
     if (option == "ordered" && !form.ordered && !form.byteFloats) {
       form.ordered = true;
@@ -40,12 +40,14 @@ std::optional<QuantizedForm> QuantizationRules::parseForm(StringRef text) {
       form.zeros = true;
       continue;
     }
-    if (option == "i8" && !form.hasByteScales() && !form.byteFloats) {
+    if (option == "i8" && !typed && !form.byteFloats) {
       form.scales = ScaleType::Byte;
+      typed = true;
       continue;
     }
-    if (option == "f32" && form.scales == ScaleType::Half) {
+    if (option == "f32" && !typed && form.scales == ScaleType::Half) {
       form.scales = ScaleType::Single;
+      typed = true;
       continue;
     }
     int64_t group = 0;

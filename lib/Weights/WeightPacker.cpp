@@ -11,6 +11,7 @@
 #include "attune/Weights/Checkpoint.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 
@@ -346,6 +347,7 @@ void PackedMatrix::storeScale(GroupScale scale, int64_t row, int64_t begin,
       out[place] = exponentOf(number);
       return;
     case ScaleType::Byte:
+      assert(false && "scales in two levels are those of storeLevels()");
       return;
     }
   };

@@ -315,6 +315,27 @@ attune.weight @w : tensor<32xf32> from [#attune.source<"w">] {attune.order = arr
 
 // -----
 
+// W7: bytes of scales are those of numbers of 4 and 8 bits
+// expected-error @+1 {{says that its scales are bytes in two levels, which only numbers of 4 and 8 bits have, but holds 'f16'}}
+attune.weight @w : tensor<8x256xf16> from [#attune.source<"w">] {attune.group = 32 : i64, attune.scales = i8}
+
+// -----
+
+// expected-error @+1 {{says that its scales are bytes in two levels, which only numbers of 4 and 8 bits have, but holds 'f8E4M3FN'}}
+attune.weight @w : tensor<8x256xf8E4M3FN> from [#attune.source<"w">] {attune.group = 32 : i64, attune.scales = i8}
+
+// -----
+
+// expected-error @+1 {{says attune.levels, which bytes of scales do that are in groups, but holds 'f32'}}
+attune.weight @w : tensor<8x10xf32> from [#attune.source<"w">] {attune.group = 32 : i64, attune.levels}
+
+// -----
+
+// expected-error @+1 {{says attune.levels, which bytes of scales do that are in groups, but is in no groups of 'i8'}}
+attune.weight @w : tensor<8x10xi8> from [#attune.source<"w">] {attune.levels}
+
+// -----
+
 // W7: scales in two levels are of blocks of 256 columns
 // expected-error @+1 {{has rows of 128, which are no whole blocks of 256, as scales in two levels have them}}
 attune.weight @w : tensor<8x128xi8> from [#attune.source<"w">] {attune.group = 32 : i64, attune.scales = i8}

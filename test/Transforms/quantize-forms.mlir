@@ -10,6 +10,7 @@
 // RUN: not attune-opt %s --attune-quantize=rules=mxfp4:g64 -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=mxfp4:g64
 // RUN: not attune-opt %s --attune-quantize=rules=int8:asym:asym -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=int8:asym:asym
 // RUN: not attune-opt %s --attune-quantize=rules=int4:ordered -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=int4:ordered
+// RUN: not attune-opt %s --attune-quantize=rules=int4:f32:i8 -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=int4:f32:i8
 // RUN: not attune-opt %s --attune-quantize=rules=int4:i8 -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORM -DFORM=int4:i8
 // FORM: error: '[[FORM]]' is no form of --quantize; it takes int8, int4, fp8, mxfp4 or none
 

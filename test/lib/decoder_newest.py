@@ -153,14 +153,14 @@ def biogpt(w, ids):
 def cwm(w, ids):
     """The first layer and every fourth one behind it see all."""
     config = {**BASE, "model_type": "cwm", "num_key_value_heads": 2,
-              "num_hidden_layers": 3, "head_dim": 12, "sliding_window": 4,
+              "num_hidden_layers": 5, "head_dim": 12, "sliding_window": 4,
               "rope_parameters": {"rope_type": "default", "rope_theta": 500.0}}
 
     def attention(w, at, x, i):
         q, k, v = projections(w, at, x, 2, 12)
         return linear(w, at + "o_proj", attend(
-            turn(q, 500.0), turn(k, 500.0), v, window=4 if i else None), WIDTH)
-    return config, llama_like(w, ids, 3, attention, eps=1e-5)
+            turn(q, 500.0), turn(k, 500.0), v, window=4 if i % 4 else None), WIDTH)
+    return config, llama_like(w, ids, 5, attention, eps=1e-5)
 
 
 def helium(w, ids):

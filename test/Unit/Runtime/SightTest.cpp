@@ -240,7 +240,8 @@ TEST(Sight, WhatIsNotUnderstoodIsRefused) {
             "'image_processor_type': expected one of CLIPImageProcessor, "
             "SiglipImageProcessor, Gemma3ImageProcessor, ViTImageProcessor, "
             "BitImageProcessor, Qwen2VLImageProcessor, PixtralImageProcessor, "
-            "Idefics3ImageProcessor, SmolVLMImageProcessor, "
+            "Lfm2VlImageProcessor, Idefics3ImageProcessor, "
+            "SmolVLMImageProcessor, "
             "GotOcr2ImageProcessor, LlavaNextImageProcessor, found nothing");
   EXPECT_EQ(refused(R"({"image_processor_type": "Gemma3ImageProcessor",
                         "do_pan_and_scan": true})"),
