@@ -192,10 +192,12 @@ llvm::Expected<ProductBytes> linkProduct(llvm::ArrayRef<char> object,
   addArguments(*linker, kind, parts, objectPath, exports, arguments);
   llvm::SmallVector<llvm::StringRef> views(arguments.begin(), arguments.end());
   if (runTool(linker->program, views, folder, messages) != 0) {
-    // Linkers that write through a mapping die of a full disk without a word.
+    // Linkers that write through a mapping die of a full disk without a word,
+    // and take back what they wrote.
+    constexpr uint64_t roomOfRuntime = 16 << 20;
     auto space = llvm::sys::fs::disk_space(folder.getPath());
-    if (space && space->available < object.size())
-      messages += "\nOnly " + std::to_string(space->available) +
+    if (space && space->available < object.size() + roomOfRuntime)
+      messages += "\nonly " + std::to_string(space->available) +
                   " bytes are free in " + folder.getPath() +
                   "; TMPDIR may name another place";
     return refuse(linker->program + " failed to link:\n" + messages);

@@ -103,8 +103,6 @@ std::optional<Model> importPhiMoE(ImportContext &context) {
     config.error("num_experts_per_tok", "expected 2, as its class does");
   moe.router.scores = RouterScores::SparseMixer;
   moe.router.eps = config.real("router_jitter_noise", 0.01);
-  if (!(moe.router.eps >= 0))
-    config.error("router_jitter_noise", "expected a number from 0 on");
   bool bias = config.flag("attention_bias", false);
   bool headBias = config.flag("lm_head_bias", false);
   std::optional<int64_t> window = readWindow(config, std::nullopt);
